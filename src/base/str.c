@@ -2,7 +2,6 @@
 
 #include "base/huge_pages.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

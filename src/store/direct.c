@@ -196,8 +196,10 @@ int direct_rows(struct store *s, uint32_t id, const void *rows, uint32_t count)
         return rc ? rc : -EINVAL;
     const struct set *set = &s->catalog.sets[id];
     size_t row_bytes = (set->count + 1) * sizeof(double);
-    bool bypass = set->tail.slot == EXTENT_NO_SLOT && !s->limits.window_ns && !set->shared &&
+    bool bypass = count >= ROWS_LEAST && !s->limits.window_ns && !set->shared &&
                   set->shared_seen == s->shared.count && s->shared.singles_before_ns == INT64_MIN;
+    if (bypass && set->tail.slot != EXTENT_NO_SLOT)
+        rc = seal_and_free(s, id); // its rows are older
     for (uint32_t i = 0; !rc && !bypass && i < count; i++, at += row_bytes) {
         int64_t t_ns;
         memcpy(&t_ns, at, sizeof t_ns);

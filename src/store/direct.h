@@ -22,7 +22,8 @@ enum {
 // store_append. No value is store_missing().
 int direct_points(struct store *s, const struct point_record *points, size_t count);
 
-// Appends 1 to DIRECT_ROWS_MAX rows of a set: for each its time, an int64_t, and the values.
+// Appends 1 to DIRECT_ROWS_MAX rows of a set: for each its time, an int64_t, and the values. Some
+// dozens go through the tail: they would make a block that is larger.
 int direct_rows(struct store *s, uint32_t set, const void *rows, uint32_t count);
 
 // How many rows of a set to hand over at a time. It changes with the bytes that its values take.
