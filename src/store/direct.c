@@ -14,6 +14,7 @@ _Static_assert((int)DIRECT_POINTS_MAX == (int)MERGE_POINTS && (int)DIRECT_ROWS_M
 enum {
     DIRECT_VALUES = 1 << 20, // of a block of a set, as of a closing merge
     ROWS_LEAST = 2 * TAIL_ROWS_MIN,
+    ROWS_FEW = 64, // fewer go through the tail
 };
 
 // Finishes the block and appends it. It has the number that the tail's next block would have.
@@ -196,7 +197,7 @@ int direct_rows(struct store *s, uint32_t id, const void *rows, uint32_t count)
         return rc ? rc : -EINVAL;
     const struct set *set = &s->catalog.sets[id];
     size_t row_bytes = (set->count + 1) * sizeof(double);
-    bool bypass = count >= ROWS_LEAST && !s->limits.window_ns && !set->shared &&
+    bool bypass = count >= ROWS_FEW && !s->limits.window_ns && !set->shared &&
                   set->shared_seen == s->shared.count && s->shared.singles_before_ns == INT64_MIN;
     if (bypass && set->tail.slot != EXTENT_NO_SLOT)
         rc = seal_and_free(s, id); // its rows are older
