@@ -16,7 +16,7 @@ endif
 all: build ## build into build/; BUILD=folder for another place
 	@$(NINJA) --quiet
 
-.PHONY: all build run test bench lint format fuzz sanitize soak campaign install uninstall clean help
+.PHONY: all build run test bench lint format fuzz sanitize soak campaign dist smoke install uninstall clean help
 
 build:
 	@tools/setup "$(BUILD)" "$(PREFIX)"
@@ -63,6 +63,14 @@ campaign: ## the randomized tests with new seeds for MINUTES=10; SEED=n for the 
 	@$(MAKE) --no-print-directory -s build
 	@tools/campaign "$(BUILD)" $(or $(MINUTES),10) $(SEED)
 
+dist: ## tarballs and wheels for x86_64 and aarch64, into build-dist/; ARCH=x86_64 for one
+	@tools/deps dist
+	@tools/dist --to "$(BUILD)-dist" $(ARCH)
+
+smoke: ## install and use these archives here; SYSTEMS="buster bookworm:arm64" in bare systems, as root
+	@tools/deps dist smoke
+	@tools/smoke --archives "$(BUILD)-dist" $(SYSTEMS)
+
 install: all ## install under PREFIX (/usr/local), libraries in its LIBDIR (lib); DESTDIR is honoured
 	@$(MESON) configure "$(BUILD)" --prefix="$(PREFIX)" --libdir="$(LIBDIR)" >/dev/null
 	@$(MESON) install -C "$(BUILD)" --quiet
@@ -74,6 +82,7 @@ uninstall: ## remove what install has installed
 # Folders that Meson made, and no others: a clone may hold a build-notes/ that somebody wrote.
 clean: ## remove the build folders
 	@for folder in "$(BUILD)" "$(BUILD)"-*; do [ ! -e "$$folder/meson-private" ] || rm -rf --one-file-system -- "$$folder"; done
+	@[ ! -e "$(BUILD)-dist/.archives" ] || rm -rf --one-file-system -- "$(BUILD)-dist"
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile

@@ -314,7 +314,8 @@ bool config_path(const struct options *o, enum option_source source, char out[PA
 int config_read_all(struct options *o, struct error *e)
 {
     int status = 0;
-    if (o->value[OPT_CONTROL_FD].source == FROM_FLAG)
+    if (o->value[OPT_CONTROL_FD].source == FROM_FLAG ||
+        (o->command == COMMAND_CONFIG && !options_flag(o, OPT_SETTINGS)))
         return 0;
     for (enum option_source source = FROM_FILE; source >= FROM_SYSTEM_FILE && !status; source--) {
         char path[PATH_MAX];
