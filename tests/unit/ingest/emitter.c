@@ -96,6 +96,8 @@ static const struct mode {
     {"fork_tight", mode_fork_tight},
     {"first_calls", mode_first_calls},
     {"clone", mode_clone},
+    {"clone_threads", mode_clone_threads},
+    {"clone_locked", mode_clone_locked},
     {"exec", mode_exec},
     {"cells", mode_cells},
     {"count", mode_count},

@@ -55,6 +55,8 @@ int mode_forks(void);
 int mode_fork_tight(void);
 int mode_first_calls(void);
 int mode_clone(void);
+int mode_clone_threads(void);
+int mode_clone_locked(void);
 int mode_exec(void);
 
 // emitter_cells.c: counters and gauges
