@@ -124,7 +124,7 @@ class Make(Tools):
 
     def test_a_build_folder_that_cannot_be_written_to(self):
         """As in a read-only checkout."""
-        done = self.run_it(PROJECT / "tools/setup", "/proc/sonde-build", "/usr/local")
+        done = self.run_it(PROJECT / "tools/setup", "/proc/sonde-build", "/usr/local", "lib")
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot write to the build folder /proc/sonde-build", done.stderr)
         self.assertIn("make BUILD=", done.stderr)
