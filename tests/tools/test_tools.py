@@ -248,6 +248,54 @@ class Columns(Tools):
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
+class Missing(Tools):
+    """Systems without apt: what is missing, and the command that installs it."""
+
+    def deps(self, *programs, libraries=()):
+        tools = self.root / "bin"
+        tools.mkdir(exist_ok=True)
+        for name in programs:
+            text = "exit 0"
+            if name == "pkg-config":
+                text = f'case " {" ".join(libraries)} " in *" $2 "*) ;; *) exit 1 ;; esac'
+            (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tools / name).chmod(0o755)
+        return subprocess.run(
+            [PROJECT / "tools/deps", "build"],
+            env={"PATH": str(tools)},
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+        )
+
+    def test_each_manager(self):
+        for manager, command in (
+            ("dnf", "dnf install meson ninja-build pkgconf-pkg-config libuv-devel"),
+            ("zypper", "zypper install meson ninja pkgconf-pkg-config libuv-devel"),
+            ("pacman", "pacman -S meson ninja pkgconf libuv"),
+            ("apk", "apk add meson samurai pkgconf libuv-dev"),
+            ("spack", "spack install meson ninja pkgconf libuv"),
+        ):
+            done = self.deps(manager, "cc", "python3")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("sonde: missing: meson ninja pkg-config libuv", done.stderr)
+            self.assertIn(f"; install them: {command} ", done.stderr)
+            shutil.rmtree(self.root / "bin")
+
+    def test_nothing_or_one_is_missing(self):
+        tools = ("dnf", "cc", "meson", "ninja", "pkg-config", "python3")
+        libraries = "libuv libmicrohttpd yaml-0.1 jansson nettle libzstd zlib".split()
+        done = self.deps(*tools, libraries=libraries)
+        self.assertEqual(
+            done.stderr, "sonde: missing: libcurl; install them: dnf install libcurl-devel\n"
+        )
+        done = self.deps(*tools, libraries=[*libraries, "libcurl"])
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_no_manager(self):
+        self.assertIn("docs/dependencies.md", self.deps("cc").stderr)
+
+
 class Installed(Tools):
     """`make install` ends with the command that lets a shell find everything."""
 
