@@ -17,7 +17,7 @@ import unittest
 
 import sandbox
 
-LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "json", "yaml", "text"}
+LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "cmake", "rust", "go", "java", "json", "yaml", "text"}
 PATIENCE_S = 300
 NO_CLUSTER = "needs several hosts: tests/cluster"
 NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
@@ -49,9 +49,9 @@ EXCUSED = {
 
 if not shutil.which("nc"):
     EXCUSED["http.md", "nc -N"] = "needs nc"
-for compiler in ("g++", "gfortran"):
+for compiler, words in {"g++": "g++ ", "gfortran": "gfortran ", "cargo": "cargo ", "go": "go mod ", "javac": "javac "}.items():
     if not shutil.which(compiler):
-        EXCUSED["languages.md", f"{compiler} "] = f"needs {compiler}"
+        EXCUSED["languages.md", words] = f"needs {compiler}"
 
 # The environment of an example: a job with some points, and everything that the text presupposes.
 POINTS = """
@@ -93,7 +93,7 @@ BEFORE = {
     'grafana() { ls $SONDE_DASHBOARDS/job.json $GF_PATHS_PROVISIONING/datasources/sonde.yml &&'
     ' [ "$1" = server ] && [ ${#SONDE_TOKEN} = 64 ]; }\n'
     "sonde token --token-file $HOME/.config/sonde/token >/dev/null\n",
-    ("languages.md", "hello"): "cp $SOURCE/examples/hello.* .\n",
+    ("languages.md", "hello"): "cp $SOURCE/examples/[hH]ello.* .\n",
     ("detect.md", "sonde probe"): "export SONDE_PROBE_DEVICES=cpu:0\n",
     ("dragon.md", "PROG.py"): "echo 'from sonde import Telemetry; Telemetry().add_data(\"loss\", 1)' >PROG.py\n",
     ("dragon.md", "sonde import"): DUMP,
@@ -187,7 +187,7 @@ def pattern(shown):
 
 def environment(**more):
     """The environment of a new terminal."""
-    kept = {name: os.environ[name] for name in ("HOME", "TMPDIR", "TZ", "LC_ALL", "TERM", "CCACHE_DIR") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("HOME", "TMPDIR", "TZ", "LC_ALL", "TERM", "CCACHE_DIR", "RUSTUP_HOME") if name in os.environ}
     path = os.pathsep.join(p for p in os.environ["PATH"].split(":") if "sonde" not in p)
     return kept | {"PATH": path, "BUILD": os.environ["BUILD_FOLDER"], "SOURCE": os.environ["SOURCE"], "npm_config_offline": "true"} | more
 
@@ -291,7 +291,7 @@ class Documents(unittest.TestCase):
 
     def test_other_languages(self):
         """The programs are the files that test_commands compiles and runs."""
-        for language, name in {"cpp": "hello.cpp", "fortran": "hello.f90"}.items():
+        for language, name in {"cpp": "hello.cpp", "fortran": "hello.f90", "rust": "hello.rs", "go": "hello.go", "java": "Hello.java"}.items():
             text = (sandbox.source() / "examples" / name).read_text()
             self.assertEqual([b.text for b in self.blocks if b.language == language], [text])
 
