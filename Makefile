@@ -5,7 +5,8 @@
 # BUILD is the build folder. The checkout itself may be read-only: make BUILD=/elsewhere test
 BUILD  ?= build
 PREFIX ?= /usr/local
-LIBDIR ?= lib
+# On Red Hat and SUSE, the loader looks into /usr/lib64 and not into /usr/lib.
+LIBDIR ?= $(if $(and $(filter /usr,$(PREFIX)),$(wildcard /usr/lib64/libc.so.6)),lib64,lib)
 MESON   = meson
 NINJA   = ninja -C "$(BUILD)"
 export BUILD
@@ -16,10 +17,10 @@ endif
 all: build ## build into build/; BUILD=folder for another place
 	@$(NINJA) --quiet
 
-.PHONY: all build run test bench lint format fuzz sanitize soak campaign install uninstall clean help
+.PHONY: all build run test bench lint format fuzz sanitize soak campaign dist smoke install uninstall clean help
 
 build:
-	@tools/setup "$(BUILD)" "$(PREFIX)"
+	@tools/setup "$(BUILD)" "$(PREFIX)" "$(LIBDIR)"
 
 run: ## install what is missing, build, run the demo job (20 s)
 	@tools/deps build
@@ -63,17 +64,26 @@ campaign: ## the randomized tests with new seeds for MINUTES=10; SEED=n for the 
 	@$(MAKE) --no-print-directory -s build
 	@tools/campaign "$(BUILD)" $(or $(MINUTES),10) $(SEED)
 
+dist: ## tarballs and wheels for x86_64 and aarch64, into build-dist/; ARCH=x86_64 for one
+	@tools/deps dist
+	@tools/dist --to "$(BUILD)-dist" $(ARCH)
+
+smoke: ## install and use these archives here; SYSTEMS="buster bookworm:arm64" in bare systems, as root
+	@tools/deps dist smoke
+	@tools/smoke --archives "$(BUILD)-dist" $(SYSTEMS)
+
 install: all ## install under PREFIX (/usr/local), libraries in its LIBDIR (lib); DESTDIR is honoured
-	@$(MESON) configure "$(BUILD)" --prefix="$(PREFIX)" --libdir="$(LIBDIR)" >/dev/null
+	@$(MESON) configure "$(BUILD)" --prefix="$(PREFIX)" --libdir="$(LIBDIR)" -Dpython.platlibdir="$$(tools/python-folder "$(PREFIX)")" >/dev/null
 	@$(MESON) install -C "$(BUILD)" --quiet
 	@if [ "$(DESTDIR)" ]; then echo "installed under $(DESTDIR)$(PREFIX)"; else tools/installed "$(PREFIX)" "$(LIBDIR)"; fi
 
 uninstall: ## remove what install has installed
-	@$(NINJA) --quiet uninstall
+	@tools/uninstall "$(BUILD)"
 
 # Folders that Meson made, and no others: a clone may hold a build-notes/ that somebody wrote.
 clean: ## remove the build folders
 	@for folder in "$(BUILD)" "$(BUILD)"-*; do [ ! -e "$$folder/meson-private" ] || rm -rf --one-file-system -- "$$folder"; done
+	@[ ! -e "$(BUILD)-dist/.archives" ] || rm -rf --one-file-system -- "$(BUILD)-dist"
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile

@@ -10,6 +10,7 @@
 #include "base/json_writer.h"
 #include "client/expression.h"
 #include "launch/command.h"
+#include "launch/installation.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -285,11 +286,13 @@ static int become_python(const struct work *w, struct error *e)
     char *python = given ? strdup(given) : command_python();
     if (!python)
         return error_set(e, -ENOMEM, "out of memory");
+    char package[PATH_MAX];
+    installation_find(INSTALLATION_PYTHON, package);
     char *const arguments[] = {python,
                                "-c",
                                (char *)(uintptr_t)program,
                                (char *)(uintptr_t)options_text(w->o, OPT_PLOT_OUTPUT),
-                               (char *)(uintptr_t)SONDE_PYTHON_FOLDER,
+                               package,
                                NULL};
     set_place(w->o, OPT_RUN_DIR, "SONDE_RUN_DIR");
     set_place(w->o, OPT_RUNS, "SONDE_RUNS");

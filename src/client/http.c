@@ -1,6 +1,7 @@
 #include "client/http.h"
 
 #include "base/clock.h"
+#include "client/authorities.h"
 #include "client/http_address.h"
 #include "client/proved.h"
 #include "wire/forwarder.h"
@@ -224,6 +225,8 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
     const char *authorities = getenv("SONDE_CA");
     if (!authorities || !*authorities)
         authorities = c->at.certificate ? c->at.certificate : getenv("CURL_CA_BUNDLE");
+    if (!authorities || !*authorities)
+        authorities = authorities_default();
     if (authorities && *authorities)
         curl_easy_setopt(c->easy, CURLOPT_CAINFO, authorities);
     curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, *headers);

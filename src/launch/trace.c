@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "launch/installation.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -56,25 +57,12 @@ static bool can_be_preloaded(const char *path)
 
 bool trace_find(const struct trace_library *library, char path[PATH_MAX])
 {
-    // Installed, the program is in a folder beside that of the libraries; built, above theirs.
-    static const char *const places[] = {"src/trace", SONDE_LIBRARY_FOLDER};
-    char own[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
+    char folder[PATH_MAX];
+    installation_find(INSTALLATION_TRACE, folder);
+    int size = snprintf(path, PATH_MAX, "%s/%s", folder, library->file);
+    if (folder[0] && size < PATH_MAX)
+        return can_be_preloaded(path);
     path[0] = 0;
-    if (n <= 0)
-        return false;
-    own[n] = 0;
-    *strrchr(own, '/') = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char joined[PATH_MAX];
-        int size = snprintf(joined, sizeof joined, "%s/%s/%s", own, places[i], library->file);
-        if (size < 0 || size >= (int)sizeof joined)
-            continue;
-        if (!realpath(joined, path))
-            memcpy(path, joined, (size_t)size + 1);
-        else
-            return can_be_preloaded(path);
-    }
     return false;
 }
 

@@ -32,7 +32,7 @@ def options_of(line):
     call = re.search(r"(?:^|[\s(|;&])sonde ([a-z]+)\b([^|;&]*)", line)
     value = False
     for word in call[2].split() if call else []:
-        name = word.partition("=")[0]
+        name = word.partition("=")[0].rstrip(")")  # of $(sonde …)
         if word == "--" or (not word.startswith("-") and not value and call[1] in ("run", "simulate")):
             return
         if word.startswith("-"):

@@ -1,0 +1,86 @@
+"""An installation works wherever it is moved to: `sonde config` names its parts, programs compile
+and link with what it prints."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+from place import Place, main
+
+SOURCE, BUILD = (pathlib.Path(os.environ[name]) for name in ("SOURCE", "BUILD_FOLDER"))
+
+
+class Installation(Place):
+    def setUp(self):
+        super().setUp()
+        done = subprocess.run(
+            [
+                "meson",
+                "install",
+                "-C",
+                BUILD,
+                "--no-rebuild",
+                "--quiet",
+                "--tags",
+                "runtime,devel",
+                "--destdir",
+                self.root / "first",
+            ],
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        [program] = (self.root / "first").rglob("bin/sonde")
+        self.prefix = self.root / "moved [1] *"
+        program.parent.parent.rename(self.prefix)
+        self.program = self.prefix / "bin/sonde"
+
+    def config(self, *options, code=0):
+        done = subprocess.run(
+            [self.program, "config", *options], env=self.env, capture_output=True, text=True
+        )
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def compile(self, *flags):
+        subprocess.run(
+            ["cc", SOURCE / "examples/hello.c", *flags, "-o", self.root / "hello"], check=True
+        )
+        done = subprocess.run(
+            [self.program, "run", "-q", "-l", "1", self.root / "hello"], env=self.env
+        )
+        self.assertEqual(done.returncode, 0)
+        done = subprocess.run(
+            [self.program, "query", "--csv", "avg:0all-count:loss"],
+            env=self.env,
+            capture_output=True,
+            text=True,
+        )
+        self.assertIn(",20\n", done.stdout, done.stderr)
+
+    def test_parts(self):
+        parts = dict(line.split(None, 1) for line in self.config().splitlines())
+        self.assertEqual(parts["headers"], f"{self.prefix}/include")
+        self.assertTrue((pathlib.Path(parts["libraries"]) / "libsonde.so").exists())
+        self.assertTrue((pathlib.Path(parts["trace"]) / "libsonde_io.so").exists())
+        self.assertTrue((pathlib.Path(parts["pkg-config"]) / "sonde.pc").exists())
+        shutil.rmtree(self.prefix / "include")
+        parts = dict(line.split(None, 1) for line in self.config().splitlines())
+        self.assertEqual(parts["headers"], "not installed")
+        self.assertEqual(
+            self.config("--libs", "--cflags", code=1).splitlines(),
+            [
+                f"sonde: error: --cflags: the headers are not in {self.prefix}/bin/../include: install sonde (make install)"
+            ],
+        )
+
+    def test_programs_compile_with_what_it_prints(self):
+        self.prefix = self.prefix.rename(self.root / "moved")
+        self.program = self.prefix / "bin/sonde"
+        self.compile(*self.config("--cflags", "--libs").split())
+        self.compile(*self.config("--cflags", "--static-libs").split())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""What tools/dist makes of installed files, without building any: equal archives from equal files,
+a wheel that pip installs, faults that are found. tools/smoke checks real archives."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+import zipfile
+
+PROJECT = pathlib.Path(os.environ["PROJECT"])
+sys.path.insert(0, str(PROJECT / "tools"))
+try:
+    import tomllib
+except ImportError:
+    print("tools/dist needs Python 3.11")
+    sys.exit(77)
+
+from distribution import DistributionError, archive, bill, verify
+from distribution.sources import LIBRARIES, Source
+
+EPOCH = 1_700_000_000
+
+
+class Distribution(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="sd-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        self.files = self.installed("files")
+
+    def write(self, path, text, mode=0o644):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+
+    def installed(self, name):
+        files = self.root / name
+        self.write(files / "bin/sonde", "#!/bin/sh\necho hello\n", 0o755)
+        self.write(files / "lib/sonde/python/sonde/__init__.py", "__version__ = 'x'\n")
+        self.write(files / "lib/libsonde.so.0.1.0", "library", 0o755)
+        (files / "lib/libsonde.so.0").symlink_to("libsonde.so.0.1.0")
+        (files / "lib/libsonde.so").symlink_to("libsonde.so.0")
+        self.write(files / "include/sonde.h", "header")
+        return files
+
+    def out(self, name):
+        folder = self.root / name
+        folder.mkdir()
+        return folder
+
+    def test_equal_files_make_equal_archives(self):
+        again = self.installed("again")
+        os.utime(again / "bin/sonde", (1, 1))
+        (again / "include/sonde.h").chmod(0o600)
+        for pack in (archive.tarball, archive.wheel):
+            first = pack(self.files, "x86_64", EPOCH, self.out(f"{pack.__name__}1")).read_bytes()
+            second = pack(again, "x86_64", EPOCH, self.out(f"{pack.__name__}2")).read_bytes()
+            self.assertEqual(first, second)
+            self.write(again / "include/sonde.h", "other header")
+            third = pack(again, "x86_64", EPOCH, self.out(f"{pack.__name__}3")).read_bytes()
+            self.assertNotEqual(first, third)
+            self.write(again / "include/sonde.h", "header")
+
+    def test_tarball(self):
+        made = archive.tarball(self.files, "x86_64", EPOCH, self.root)
+        with tarfile.open(made) as tar:
+            entries = {entry.name: entry for entry in tar}
+        top = f"sonde-{archive.version()}-linux-x86_64"
+        self.assertEqual(made.name, top + ".tar.gz")
+        self.assertEqual(list(entries), sorted(entries))
+        self.assertEqual({e.uid for e in entries.values()} | {e.gid for e in entries.values()}, {0})
+        self.assertEqual({e.mtime for e in entries.values()}, {EPOCH})
+        self.assertEqual(entries[f"{top}/bin/sonde"].mode, 0o755)
+        self.assertEqual(entries[f"{top}/lib/libsonde.so"].linkname, "libsonde.so.0")
+
+    def test_wheel(self):
+        made = archive.wheel(self.files, "aarch64", EPOCH, self.root)
+        self.assertEqual(
+            made.name, f"sonde-{archive.version()}-cp39-abi3-manylinux_2_28_aarch64.whl"
+        )
+        data = f"sonde-{archive.version()}.data"
+        with zipfile.ZipFile(made) as packed:
+            names = packed.namelist()
+            self.assertEqual(packed.read(f"{data}/data/lib/libsonde.so"), b"INPUT(libsonde.so.0)\n")
+            self.assertEqual(packed.read(f"{data}/data/lib/libsonde.so.0"), b"library")
+        self.assertIn(f"{data}/scripts/sonde", names)
+        self.assertIn("sonde/__init__.py", names)
+        self.assertNotIn(f"{data}/data/lib/libsonde.so.0.1.0", names)
+
+    def test_pip_installs_the_wheel(self):
+        made = archive.wheel(self.files, os.uname().machine, EPOCH, self.root)
+        venv = self.root / "venv"
+        if subprocess.run([sys.executable, "-m", "venv", venv], capture_output=True).returncode:
+            self.skipTest("no venv can be made here (python3-venv)")
+        pip = [venv / "bin/pip", "--disable-pip-version-check", "install", "-q", "--no-index", made]
+        done = subprocess.run(pip, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = subprocess.run(
+            [venv / "bin/sonde"], capture_output=True, text=True, check=True
+        ).stdout
+        self.assertEqual(said, "hello\n")
+        self.assertTrue((venv / "include/sonde.h").exists())
+        removed = subprocess.run(
+            [venv / "bin/pip", "uninstall", "-q", "-y", "sonde"], capture_output=True
+        )
+        self.assertEqual(removed.returncode, 0)
+        self.assertFalse((venv / "include/sonde.h").exists())
+
+    def test_bill_of_materials(self):
+        """Every library of the archive is in the bill, and its licence beside it."""
+        sources = []
+        for name, (_, texts) in LIBRARIES.items():
+            self.write(self.root / name / texts[0], f"licence of {name}")
+            sources.append(Source(name, "1.2+dfsg-3", self.root / name, "0" * 64))
+        bill.add_documents(self.files, "1", "x86_64", sources, EPOCH)
+        text = (self.files / bill.FOLDER / "sonde.spdx.json").read_text()
+        licences = {
+            path.name: path.read_text()
+            for path in (self.files / bill.FOLDER / "licenses").iterdir()
+        }
+        for name, (licence, _) in LIBRARIES.items():
+            self.assertIn(f'"name": "{name}"', text)
+            self.assertIn(licence, text)
+            self.assertEqual(licences[name], f"licence of {name}")
+        self.assertEqual(sources[0].upstream_version, "1.2")
+
+    def compiled(self, text, *flags):
+        shutil.rmtree(self.files)
+        self.write(self.root / "x.c", text)
+        (self.files / "lib").mkdir(parents=True)
+        subprocess.run(
+            ["cc", "-shared", "-fPIC", self.root / "x.c", "-o", self.files / "lib/libx.so", *flags],
+            check=True,
+        )
+
+    def fault(self, *paths):
+        with self.assertRaises(DistributionError) as raised:
+            verify.verify_files(self.files, os.uname().machine, list(paths))
+        return str(raised.exception)
+
+    def test_faults_are_found(self):
+        self.compiled("int sonde_x(void) { return 0; }")
+        verify.verify_files(self.files, os.uname().machine, [self.root])
+        other = {"x86_64": "aarch64", "aarch64": "x86_64"}[os.uname().machine]
+        with self.assertRaises(DistributionError):
+            verify.verify_files(self.files, other, [])
+        self.compiled("int map_get(void) { return 0; }", "-Wl,-rpath,/opt/x")
+        self.assertRegex(self.fault(), r"(?s)searches /opt/x.*exports map_get")
+        self.compiled(f'const char *sonde_x = "{self.root}/x";')
+        self.assertIn("contains /tmp", self.fault(self.root))
+        self.compiled("int sonde_x(void) { return 0; }", "-Wl,--no-as-needed", "-lgcc_s")
+        self.assertIn("needs libgcc_s.so.1", self.fault())
+        # in the C library since 2.36
+        self.compiled("int arc4random(void); int sonde_x(void) { return arc4random(); }")
+        if (
+            "GLIBC_2.36"
+            in subprocess.run(
+                ["readelf", "-V", self.files / "lib/libx.so"], capture_output=True, text=True
+            ).stdout
+        ):
+            self.assertIn("needs glibc 2.36", self.fault())
+
+
+if __name__ == "__main__":
+    unittest.main()

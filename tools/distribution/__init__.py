@@ -1,0 +1,92 @@
+"""What `make dist` does: tools/dist calls these modules in this order.
+
+toolchain     a C compiler that targets an old glibc, on both architectures
+sources       the sources of the libraries that sonde needs
+dependencies  builds them as static libraries
+program       builds and installs sonde with them
+bill          lists what an archive contains, with versions and licences (SPDX)
+archive       packs the installed files as a tarball and as a wheel
+verify        reads the finished files: symbols, libraries, paths, sizes
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
+# RHEL 8 and its rebuilds, the oldest system that clusters still get updates for. libsonde needs
+# memfd_create(), which glibc has since 2.27 and the kernel of RHEL 7 lacks.
+GLIBC = (2, 28)
+ARCHITECTURES = ("x86_64", "aarch64")
+
+
+class DistributionError(Exception):
+    """A message for the person who called `make dist`."""
+
+
+def cache_folder() -> pathlib.Path:
+    """Downloads and libraries; `make clean` keeps it, because they take minutes."""
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    folder = pathlib.Path(os.environ.get("SONDE_DIST_CACHE") or pathlib.Path(base) / "sonde-dist")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def say(text: str) -> None:
+    print(f"dist: {text}", file=sys.stderr, flush=True)
+
+
+def run(
+    command: list[str | pathlib.Path],
+    cwd: pathlib.Path | None = None,
+    env: dict[str, str] | None = None,
+    log: pathlib.Path | None = None,
+) -> str:
+    """The standard output of a command. If it fails, the message has its last lines; all of them
+    are in `log`."""
+    words = list(map(str, command))
+    try:
+        done = subprocess.run(
+            words,
+            cwd=cwd,
+            env=os.environ | (env or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if log else subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+    except FileNotFoundError as error:
+        raise DistributionError(
+            f"{words[0]} is missing: tools/deps dist installs what `make dist` needs"
+        ) from error
+    if log:
+        with log.open("a") as file:
+            file.write(f"$ {' '.join(words)}\n{done.stdout}")
+    if done.returncode:
+        last = "\n".join(((done.stderr or "") + done.stdout).splitlines()[-30:])
+        where = f" (all of it: {log})" if log else ""
+        raise DistributionError(f"failed: {' '.join(words)}{where}\n{last}")
+    return done.stdout
+
+
+def installed_package(name: str, requirement: str, *options: str) -> pathlib.Path:
+    """The folder in the cache into which pip has installed a package."""
+    folder, venv = cache_folder() / name, cache_folder() / "venv"
+    if not folder.exists():
+        say(f"fetching {requirement} from PyPI")
+        if not (venv / "bin/pip").exists():
+            run([sys.executable, "-m", "venv", venv])
+        unfinished = folder.with_name(folder.name + ".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        pip: list[str | pathlib.Path] = [
+            venv / "bin/pip",
+            "--disable-pip-version-check",
+            "install",
+            "-q",
+        ]
+        run([*pip, "--no-compile", *options, "--target", unfinished, requirement])
+        unfinished.rename(folder)
+    return folder

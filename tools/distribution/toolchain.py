@@ -1,0 +1,90 @@
+"""A C compiler for both architectures and an old glibc: clang and the symbols of every glibc, as
+the package `ziglang` of PyPI holds them. What it links needs only symbols that GLIBC has."""
+
+import dataclasses
+import hashlib
+import pathlib
+import shutil
+
+from . import GLIBC, PROJECT, DistributionError, cache_folder, installed_package
+
+ZIG = "0.14.1"
+# Sections, so that the linker drops unused functions; hidden, so that no library of an archive
+# meets a library of the same name in the user's program.
+FLAGS = (
+    "-O2 -g0 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections "
+    "-fstack-protector-strong -fno-sanitize=undefined"
+).split()
+
+
+@dataclasses.dataclass(frozen=True)
+class Toolchain:
+    architecture: str
+    folder: pathlib.Path  # with cc, ar, ranlib, ld, objcopy, strip
+
+    @property
+    def triple(self) -> str:
+        return f"{self.architecture}-linux-gnu"
+
+    def tool(self, name: str) -> pathlib.Path:
+        return self.folder / name
+
+    def identity(self) -> str:
+        """Changes when the tools make other code."""
+        text = f"{ZIG} {self.architecture} {GLIBC} {FLAGS}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _write(path: pathlib.Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+    path.chmod(0o755)
+
+
+def toolchain(architecture: str) -> Toolchain:
+    zig = installed_package(f"zig-{ZIG}", f"ziglang=={ZIG}", "--no-deps") / "ziglang/zig"
+    folder = cache_folder() / f"tools-{architecture}"
+    folder.mkdir(exist_ok=True)
+    target = f"{architecture}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
+    caches = f'ZIG_GLOBAL_CACHE_DIR="{cache_folder()}/zig-cache" ZIG_LOCAL_CACHE_DIR="{cache_folder()}/zig-cache"'
+    zig_calls = {"ar": "ar", "ranlib": "ranlib", "ld": "ld.lld"}
+    _write(folder / "cc", f'#!/bin/sh\nexec env {caches} "{zig}" cc -target {target} "$@"\n')
+    for name, word in zig_calls.items():
+        _write(folder / name, f'#!/bin/sh\nexec env {caches} "{zig}" {word} "$@"\n')
+    for name in ("objcopy", "strip"):
+        found = shutil.which(f"llvm-{name}")
+        if not found:
+            raise DistributionError(f"llvm-{name} is missing: tools/deps dist installs it")
+        _write(folder / name, f'#!/bin/sh\nexec {found} "$@"\n')
+    return Toolchain(architecture, folder)
+
+
+def meson_cross_file(tools: Toolchain, prefix: pathlib.Path, wrapper: list[str]) -> str:
+    """The description of the machine for Meson. `wrapper` runs programs of the architecture."""
+    ccache = shutil.which("ccache")
+    compiler = ([ccache] if ccache else []) + [str(tools.tool("cc"))]
+    binaries = {name: [str(tools.tool(name))] for name in ("ar", "ld", "objcopy", "strip")}
+    binaries |= {"c": compiler, "pkgconfig": ["pkg-config"], "pkg-config": ["pkg-config"]}
+    if wrapper:
+        binaries["exe_wrapper"] = wrapper
+    lines = ["[binaries]", *(f"{name} = {words!r}" for name, words in sorted(binaries.items()))]
+    python = prefix / "include/python"
+    arguments = [*FLAGS, f"-ffile-prefix-map={PROJECT}=.", f"-I{python}"]
+    return "\n".join(
+        [
+            *lines,
+            "[properties]",
+            f"pkg_config_libdir = '{prefix}/lib/pkgconfig'",
+            f"needs_exe_wrapper = {'true' if wrapper else 'false'}",
+            "[built-in options]",
+            f"c_args = {arguments!r}",
+            "c_link_args = ['-Wl,--gc-sections', '-s']",
+            "prefer_static = true",
+            "[host_machine]",
+            "system = 'linux'",
+            f"cpu_family = '{tools.architecture}'",
+            f"cpu = '{tools.architecture}'",
+            "endian = 'little'",
+            "",
+        ]
+    )
