@@ -5,7 +5,8 @@
 # BUILD is the build folder. The checkout itself may be read-only: make BUILD=/elsewhere test
 BUILD  ?= build
 PREFIX ?= /usr/local
-LIBDIR ?= lib
+# On Red Hat and SUSE, the loader looks into /usr/lib64 and not into /usr/lib.
+LIBDIR ?= $(if $(and $(filter /usr,$(PREFIX)),$(wildcard /usr/lib64/libc.so.6)),lib64,lib)
 MESON   = meson
 NINJA   = ninja -C "$(BUILD)"
 export BUILD
@@ -19,7 +20,7 @@ all: build ## build into build/; BUILD=folder for another place
 .PHONY: all build run test bench lint format fuzz sanitize soak campaign dist smoke install uninstall clean help
 
 build:
-	@tools/setup "$(BUILD)" "$(PREFIX)"
+	@tools/setup "$(BUILD)" "$(PREFIX)" "$(LIBDIR)"
 
 run: ## install what is missing, build, run the demo job (20 s)
 	@tools/deps build
@@ -72,12 +73,12 @@ smoke: ## install and use these archives here; SYSTEMS="buster bookworm:arm64" i
 	@tools/smoke --archives "$(BUILD)-dist" $(SYSTEMS)
 
 install: all ## install under PREFIX (/usr/local), libraries in its LIBDIR (lib); DESTDIR is honoured
-	@$(MESON) configure "$(BUILD)" --prefix="$(PREFIX)" --libdir="$(LIBDIR)" >/dev/null
+	@$(MESON) configure "$(BUILD)" --prefix="$(PREFIX)" --libdir="$(LIBDIR)" -Dpython.platlibdir="$$(tools/python-folder "$(PREFIX)")" >/dev/null
 	@$(MESON) install -C "$(BUILD)" --quiet
 	@if [ "$(DESTDIR)" ]; then echo "installed under $(DESTDIR)$(PREFIX)"; else tools/installed "$(PREFIX)" "$(LIBDIR)"; fi
 
 uninstall: ## remove what install has installed
-	@$(NINJA) --quiet uninstall
+	@tools/uninstall "$(BUILD)"
 
 # Folders that Meson made, and no others: a clone may hold a build-notes/ that somebody wrote.
 clean: ## remove the build folders

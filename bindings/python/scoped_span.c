@@ -26,7 +26,7 @@ struct scoped_span {
 
 static PyTypeObject *type;
 static PyObject *current_get, *current_set; // bound methods of the context variable
-// Returns the parent of a span that has no span around it; NULL: there is none.
+// Returns the parent of a top-level span. NULL: no function is set.
 static PyObject *task_span;
 
 bool scoped_span_is(PyObject *object)

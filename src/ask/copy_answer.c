@@ -235,7 +235,7 @@ static void begin_upon(struct state *s)
         }
     }
     if (!s->upon)
-        s->ours->count = 0; // there is one slice, and nothing of it is kept
+        s->ours->count = 0; // the only slice is dropped
     s->stretch_count = ask_copy_stretches(s->ours, s->kept.points, false, s->request.from_ns,
                                           s->request.to_ns, s->stretches);
 }

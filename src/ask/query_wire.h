@@ -83,7 +83,7 @@ int query_gather_part(struct query_gather *g, struct buf *out, struct error *e);
 void query_request_add(struct buf *request, const struct query *q,
                        const struct query_limits *limits);
 
-// Reads the next plan of a request. -EBADMSG: there is none, or it is damaged.
+// Reads the next plan of a request. -EBADMSG: the plan is missing or damaged.
 int query_request_next(struct bytes *request, struct str *plan);
 
 void query_record_add(struct buf *record, size_t plan, struct str part);

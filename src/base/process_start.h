@@ -3,10 +3,11 @@
 #ifndef SONDE_BASE_PROCESS_START_H
 #define SONDE_BASE_PROCESS_START_H
 
+#include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // field numbers as in proc(5), counted from 1
 enum { PROCESS_STAT_PARENT = 4, PROCESS_STAT_START = 22 };
@@ -15,12 +16,13 @@ enum { PROCESS_STAT_PARENT = 4, PROCESS_STAT_START = 22 };
 static inline uint64_t process_stat_number(const char *stat_path, int wanted)
 {
     char text[1024] = "";
-    FILE *f = fopen(stat_path, "re");
-    if (!f)
+    // no lock of stdio: libsonde reads this in forked children
+    int fd = open(stat_path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return 0;
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[n] = 0;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
     // The 2nd field, the name, is in brackets and may contain anything.
     char *at = strrchr(text, ')');
     for (int field = 2; at && field < wanted; field++)

@@ -17,6 +17,7 @@
 #include "emit/segment.h"
 #include "launch/folder.h"
 #include "launch/runs.h"
+#include "launch/shared_memory.h"
 #include "launch/trace.h"
 #include "wire/bulk.h"
 
@@ -101,17 +102,11 @@ static void check_clock_source(const struct options *o, struct finding *f)
 static void check_memfd(const struct options *o, struct finding *f)
 {
     (void)o;
-    int fd = memfd_create("sonde-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    bool sealed = fd >= 0 && ftruncate(fd, 4096) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0;
-    if (sealed)
+    struct error e;
+    if (shared_memory_check(&e) == 0)
         find(f, OK, "memfd_create with sealing");
     else
-        find(f, MISSING,
-             "memfd_create with sealing: %s; programs cannot share their rings (Linux 3.17 or "
-             "newer is needed)",
-             strerror(errno));
-    if (fd >= 0)
-        close(fd);
+        find(f, MISSING, "%s", e.text);
 }
 
 static void check_pidfd(const struct options *o, struct finding *f)

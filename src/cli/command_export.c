@@ -22,7 +22,7 @@ struct export_inputs {
     struct target *targets;
     const char **paths;
     size_t count;
-    char copies[FOLDER_PATH_MAX]; // the folder of all copies; empty: there is none
+    char copies[FOLDER_PATH_MAX]; // the folder of all copies; empty: not made
     struct buf missing;           // nodes of running jobs
 };
 

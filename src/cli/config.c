@@ -1,6 +1,7 @@
 #include "cli/config.h"
 
 #include "base/full_io.h"
+#include "base/home.h"
 #include "base/log.h"
 #include "cli/nearest.h"
 #include "http/secrets.h"
@@ -13,6 +14,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <yaml.h>
+
+// A file while it is read.
+struct config_file {
+    const char *path;
+    enum option_source source;
+    struct options *o;
+    yaml_document_t *document;
+    bool given[OPT_COUNT]; // set by this file
+};
 
 static int read_file(const char *path, struct buf *out, struct error *e)
 {
@@ -42,11 +52,19 @@ static bool is_file_key(struct str key)
     return false;
 }
 
+// True for the commands that warn about keys that they ignore.
+static bool reports_ignored(const struct options *o)
+{
+    return o->command == COMMAND_RUN || o->command == COMMAND_CONFIG;
+}
+
 // The file has to be private: a user who can read it, or guess the key, could do with the job
 // everything that its user can.
 static void take_auth_key(const char *path, size_t line, const char *key, size_t size,
                           struct options *o)
 {
+    if (o->auth_key[0]) // a stronger file has set it
+        return;
     struct buf file = {0};
     struct error e = {0};
     if (size < TOKEN_FILE_MIN || !token_valid((struct str){key, size}))
@@ -58,16 +76,15 @@ static void take_auth_key(const char *path, size_t line, const char *key, size_t
     secrets_free(&file);
     if (!e.code)
         memcpy(o->auth_key, key, size + 1);
-    else if (o->command == COMMAND_RUN)
+    else if (reports_ignored(o))
         log_warning("%s:%zu: auth_key is not used, the job makes its own token: %s", path, line,
                     e.text);
 }
 
-// Files for other versions, and for Dragon, may have keys that we do not know. `sonde run` warns
-// about them; commands that only query a job do not.
+// Files for other versions, and for Dragon, may have keys that we do not know.
 static int unknown_key(const struct options *o, const char *path, size_t line, struct str key)
 {
-    if (o->command != COMMAND_RUN)
+    if (!reports_ignored(o))
         return 0;
     struct nearest near = nearest_to(key);
     for (int id = 0; id < OPT_COUNT; id++) {
@@ -151,112 +168,168 @@ static bool join_scripts(yaml_document_t *document, const yaml_node_t *list, str
     return out->size > 0 && !out->failed;
 }
 
-// Applies one "key: value". `given` marks the options that the file has set already.
-static int apply(const char *path, yaml_document_t *document, const yaml_node_t *key,
-                 const yaml_node_t *value, struct options *o, bool *given, struct error *e)
+// Makes the text of an option's value, which the caller frees: of a word, of a mapping (sources)
+// or of a list (scripts).
+static int value_text(const struct config_file *f, enum option_id id, struct str name, size_t line,
+                      const yaml_node_t *value, char **out, struct error *e)
+{
+    enum option_type type = option_rows[id].type;
+    bool mapping = type == OPTION_SOURCES && value->type == YAML_MAPPING_NODE;
+    bool list = type == OPTION_SCRIPTS && value->type == YAML_SEQUENCE_NODE;
+    struct buf joined = {.limit = OPTION_TEXT_MAX};
+    int status = 0;
+    *out = NULL;
+    if (!mapping && !list && value->type != YAML_SCALAR_NODE)
+        return error_set(e, -EINVAL, "%s:%zu: %.*s takes one value, not a list or a mapping",
+                         f->path, line, STR_ARG(name));
+    if (list && !join_scripts(f->document, value, &joined))
+        status = error_set(e, -EINVAL,
+                           "%s:%zu: %.*s takes commands of one line, or mappings of command, rate, "
+                           "timeout and name",
+                           f->path, line, STR_ARG(name));
+    else if (mapping && !join_mapping(f->document, value, &joined))
+        status = error_set(e, -EINVAL, "%s:%zu: %.*s takes lines of the form name: word", f->path,
+                           line, STR_ARG(name));
+    else if (!mapping && !list &&
+             strlen((const char *)value->data.scalar.value) != value->data.scalar.length)
+        status = error_set(e, -EINVAL, "%s:%zu: %.*s: a NUL byte", f->path, line, STR_ARG(name));
+    if (status == 0) {
+        *out = strdup(mapping || list ? buf_cstr(&joined) : (char *)value->data.scalar.value);
+        status = *out ? 0 : error_set(e, -ENOMEM, "out of memory");
+    }
+    buf_free(&joined);
+    return status;
+}
+
+// Applies one "key: value".
+static int apply(struct config_file *f, const yaml_node_t *key, const yaml_node_t *value,
+                 struct error *e)
 {
     size_t line = key->start_mark.line + 1;
+    struct options *o = f->o;
     if (key->type != YAML_SCALAR_NODE)
-        return error_set(e, -EINVAL, "%s:%zu: a key has to be a word", path, line);
+        return error_set(e, -EINVAL, "%s:%zu: a key has to be a word", f->path, line);
     struct str name = {(const char *)key->data.scalar.value, key->data.scalar.length};
     int id = 0;
     while (id < OPT_COUNT && !is_key(&option_rows[id], name))
         id++;
-    bool auth_key = id == OPT_COUNT && is_file_key(name);
-    if (id == OPT_COUNT && !auth_key)
-        return unknown_key(o, path, line, name);
-    bool mapping = id < OPT_COUNT && option_rows[id].type == OPTION_SOURCES &&
-                   value->type == YAML_MAPPING_NODE;
-    bool list = id < OPT_COUNT && option_rows[id].type == OPTION_SCRIPTS &&
-                value->type == YAML_SEQUENCE_NODE;
-    bool joins = mapping || list;
-    if (value->type != YAML_SCALAR_NODE && !joins)
-        return error_set(e, -EINVAL, "%s:%zu: %.*s takes one value, not a list or a mapping", path,
-                         line, STR_ARG(name));
-    if (auth_key) {
-        take_auth_key(path, line, (const char *)value->data.scalar.value, value->data.scalar.length,
-                      o);
+    if (id == OPT_COUNT && !is_file_key(name))
+        return unknown_key(o, f->path, line, name);
+    if (id == OPT_COUNT && value->type != YAML_SCALAR_NODE)
+        return error_set(e, -EINVAL, "%s:%zu: %.*s takes one value, not a list or a mapping",
+                         f->path, line, STR_ARG(name));
+    if (id == OPT_COUNT) {
+        take_auth_key(f->path, line, (const char *)value->data.scalar.value,
+                      value->data.scalar.length, o);
         return 0;
     }
-    if (given[id])
-        return error_set(e, -EINVAL, "%s:%zu: '%.*s' is given twice", path, line, STR_ARG(name));
-    given[id] = true;
-    if (!joins && strlen((const char *)value->data.scalar.value) != value->data.scalar.length)
-        return error_set(e, -EINVAL, "%s:%zu: %.*s: a NUL byte", path, line, STR_ARG(name));
-    struct buf joined = {.limit = OPTION_TEXT_MAX};
-    if (list && !join_scripts(document, value, &joined)) {
-        buf_free(&joined);
-        return error_set(e, -EINVAL,
-                         "%s:%zu: %.*s takes commands of one line, or mappings of command, rate, "
-                         "timeout and name",
-                         path, line, STR_ARG(name));
-    }
-    if (mapping && !join_mapping(document, value, &joined)) {
-        buf_free(&joined);
-        return error_set(e, -EINVAL, "%s:%zu: %.*s takes lines of the form name: word", path, line,
-                         STR_ARG(name));
-    }
-    const char *text = joins ? buf_cstr(&joined) : (const char *)value->data.scalar.value;
-    char *copy = strdup(text); // the document's text is freed with it
-    buf_free(&joined);
-    if (!copy)
-        return error_set(e, -ENOMEM, "out of memory");
-    struct options checked = *o;
-    int status = options_set(&checked, (enum option_id)id, copy, FROM_FILE, e);
-    bool taken =
-        status == 0 && o->value[id].source <= FROM_FILE && option_on(&option_rows[id], o->command);
-    if (!taken)
-        free(copy);
+    if (f->given[id])
+        return error_set(e, -EINVAL, "%s:%zu: '%.*s' is given twice", f->path, line, STR_ARG(name));
+    f->given[id] = true;
+    char *text; // a copy, because the document's text is freed with it
+    int status = value_text(f, (enum option_id)id, name, line, value, &text, e);
     if (status < 0)
-        error_prefix(e, "%s:%zu: %.*s", path, line, STR_ARG(name));
-    if (!taken)
         return status;
+    struct options checked = *o;
+    status = options_set(&checked, (enum option_id)id, text, f->source, e);
+    if (status < 0)
+        error_prefix(e, "%s:%zu: %.*s", f->path, line, STR_ARG(name));
+    if (status < 0 || o->value[id].source >= f->source ||
+        !option_set_by_files(&option_rows[id], o->command)) {
+        free(text);
+        return status;
+    }
     o->value[id] = checked.value[id];
-    o->value[id].text = copy;
-    o->value[id].owned = copy;
+    o->value[id].text = text;
+    o->value[id].owned = text;
+    o->value[id].line = line;
     return 0;
 }
 
-static int read_document(const char *path, yaml_document_t *document, struct options *o,
-                         struct error *e)
+// Reports a mistake: of the named file to the caller; of another one as a warning. `what` is the
+// part that is ignored.
+static int mistake(const struct config_file *f, const char *what, struct error *e)
 {
-    const yaml_node_t *root = yaml_document_get_root_node(document);
+    if (f->source == FROM_FILE)
+        return e->code;
+    log_warning("%s; %s is ignored", e->text, what);
+    return 0;
+}
+
+static int read_document(struct config_file *f, struct error *e)
+{
+    const yaml_node_t *root = yaml_document_get_root_node(f->document);
     if (!root) // an empty file sets nothing
         return 0;
     if (root->type != YAML_MAPPING_NODE)
-        return error_set(e, -EINVAL, "%s:%zu: expected lines of the form key: value", path,
+        return error_set(e, -EINVAL, "%s:%zu: expected lines of the form key: value", f->path,
                          root->start_mark.line + 1);
-    bool given[OPT_COUNT] = {false};
     int status = 0;
     for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
-         status == 0 && pair < root->data.mapping.pairs.top; pair++)
-        status = apply(path, document, yaml_document_get_node(document, pair->key),
-                       yaml_document_get_node(document, pair->value), o, given, e);
+         status == 0 && pair < root->data.mapping.pairs.top; pair++) {
+        if (apply(f, yaml_document_get_node(f->document, pair->key),
+                  yaml_document_get_node(f->document, pair->value), e) < 0)
+            status = mistake(f, "the line", e);
+    }
     return status;
 }
 
-int config_read(const char *path, struct options *o, struct error *e)
+static int parse(struct config_file *f, struct str text, struct error *e)
 {
-    struct buf text = {0};
-    int status = read_file(path, &text, e);
     yaml_parser_t parser;
-    if (status == 0 && !yaml_parser_initialize(&parser))
-        status = error_set(e, -ENOMEM, "out of memory");
-    if (status < 0) {
-        buf_free(&text);
-        return status;
-    }
+    yaml_document_t document;
+    int status;
+    if (!yaml_parser_initialize(&parser))
+        return error_set(e, -ENOMEM, "out of memory");
     yaml_parser_set_input_string(&parser, (const unsigned char *)(text.data ? text.data : ""),
                                  text.size);
-    yaml_document_t document;
     if (yaml_parser_load(&parser, &document)) {
-        status = read_document(path, &document, o, e);
+        f->document = &document;
+        status = read_document(f, e);
         yaml_document_delete(&document);
     } else {
-        status = error_set(e, -EINVAL, "%s:%zu: %s", path, parser.problem_mark.line + 1,
+        status = error_set(e, -EINVAL, "%s:%zu: %s", f->path, parser.problem_mark.line + 1,
                            parser.problem ? parser.problem : "not YAML");
     }
     yaml_parser_delete(&parser);
-    buf_free(&text);
+    return status;
+}
+
+bool config_path(const struct options *o, enum option_source source, char out[PATH_MAX])
+{
+    const char *named = options_text(o, OPT_CONFIG), *system = getenv("SONDE_SYSTEM_CONFIG");
+    const char *folder = getenv("XDG_CONFIG_HOME"), *home = home_folder();
+    int size = -1;
+    if (source == FROM_FILE && named)
+        size = snprintf(out, PATH_MAX, "%s", named);
+    else if (source == FROM_USER_FILE && folder && folder[0] == '/')
+        size = snprintf(out, PATH_MAX, "%s/sonde.yaml", folder);
+    else if (source == FROM_USER_FILE && home)
+        size = snprintf(out, PATH_MAX, "%s/.config/sonde.yaml", home);
+    else if (source == FROM_SYSTEM_FILE && (!system || *system))
+        size = snprintf(out, PATH_MAX, "%s", system ? system : CONFIG_SYSTEM_FILE);
+    return size > 0 && size < PATH_MAX;
+}
+
+int config_read_all(struct options *o, struct error *e)
+{
+    int status = 0;
+    if (o->value[OPT_CONTROL_FD].source == FROM_FLAG ||
+        (o->command == COMMAND_CONFIG && !options_flag(o, OPT_SETTINGS)))
+        return 0;
+    for (enum option_source source = FROM_FILE; source >= FROM_SYSTEM_FILE && !status; source--) {
+        char path[PATH_MAX];
+        struct config_file f = {.path = path, .source = source, .o = o};
+        struct buf text = {0};
+        if (!config_path(o, source, path))
+            continue;
+        int failed = read_file(path, &text, e);
+        bool absent = source != FROM_FILE && (failed == -ENOENT || failed == -ENOTDIR);
+        if (!failed)
+            failed = parse(&f, buf_str(&text), e);
+        if (failed && !absent)
+            status = mistake(&f, "the file", e);
+        buf_free(&text);
+    }
     return status;
 }

@@ -1,4 +1,5 @@
 // Writes the tables as a man page and as Markdown.
+#include "cli/config.h"
 #include "cli/help.h"
 
 // ---------------------------------------------------------------- roff
@@ -133,8 +134,10 @@ void help_man(struct buf *out)
         man_command(out, (enum command_id)i);
     buf_printf(out, ".SH CONFIGURATION FILE\n"
                     "YAML, one line \"key: value\" for each option; the keys stand behind the "
-                    "options. Flags override the environment, the environment overrides the file, "
-                    "and the file overrides the defaults.\n");
+                    "options. sonde reads the file that \\-\\-config names, then "
+                    "~/.config/sonde.yaml, then " CONFIG_SYSTEM_FILE "; the first one that sets a "
+                    "key counts. Flags override the environment, the environment overrides the "
+                    "files. \\fBsonde config\\fR(1) shows each setting with its source.\n");
     man_exits(out);
     buf_printf(out, ".SH SEE ALSO\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
@@ -224,12 +227,23 @@ void help_markdown(struct buf *out)
                     "file, and the file overrides the defaults.\n\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
         markdown_command(out, (enum command_id)i);
-    buf_printf(out, "## Configuration file\n\n"
-                    "YAML, named by `--config`, `SONDE_CONFIG` or `DRAGON_TELEMETRY_CONFIG`: one "
-                    "line `key: value` for each option. sonde ignores unknown keys, and `sonde "
-                    "run` warns about "
-                    "them. These keys have no option on the command line:\n\n"
-                    "| key | meaning |\n|---|---|\n");
+    buf_printf(out,
+               "## Configuration file\n\n"
+               "YAML: one line `key: value` for each option. sonde reads up to three files, "
+               "and the first one that sets a key counts:\n\n"
+               "1. the file that `--config`, `SONDE_CONFIG` or `DRAGON_TELEMETRY_CONFIG` "
+               "names,\n"
+               "2. the user's: `$XDG_CONFIG_HOME/sonde.yaml`, else `~/.config/sonde.yaml`,\n"
+               "3. the system's: `" CONFIG_SYSTEM_FILE "`; `SONDE_SYSTEM_CONFIG` names another "
+               "one, or none if it is empty.\n\n"
+               "Flags and variables of the environment override all of them. `sonde config "
+               "--show` prints each setting with its source. sonde ignores unknown keys, and "
+               "`sonde run` warns about them. A mistake in the named file is an error. A "
+               "mistake in the user's or the system's file never stops a command: a warning "
+               "names file and line, and the command ignores the line, or the whole file if "
+               "it is not YAML. "
+               "These keys have no option on the command line:\n\n"
+               "| key | meaning |\n|---|---|\n");
     for (size_t i = 0; i < file_key_count; i++) {
         buf_printf(out, "| `%s` | ", file_keys[i].key);
         add_cell(out, file_keys[i].help);

@@ -220,7 +220,7 @@ int options_set(struct options *o, enum option_id id, const char *text, enum opt
                                                : 0;
     if (failed)
         return failed;
-    o->value[id] = (struct option_value){source, text, number, NULL};
+    o->value[id] = (struct option_value){.source = source, .text = text, .number = number};
     return 0;
 }
 
@@ -386,8 +386,7 @@ int options_parse_flags(enum command_id command, int argc, char **argv, struct o
 
 // ---------------------------------------------------------------- environment and file
 
-// The first variable of the row's list that is set, and not empty.
-static const char *from_environment(const struct option_row *row, char *name, size_t name_size)
+const char *option_variable(const struct option_row *row, char *name, size_t name_size)
 {
     struct str names = str_of(row->environment);
     for (struct str one = str_word(&names); one.size > 0; one = str_word(&names)) {
@@ -404,9 +403,9 @@ int options_complete(struct options *o, struct error *e)
     for (int id = 0; id < OPT_COUNT; id++) {
         const struct option_row *row = &option_rows[id];
         char name[64];
-        if (o->value[id].source == FROM_FLAG || !option_on(row, o->command))
+        if (o->value[id].source == FROM_FLAG || !option_set_by_files(row, o->command))
             continue;
-        const char *text = from_environment(row, name, sizeof name);
+        const char *text = option_variable(row, name, sizeof name);
         if (!text)
             continue;
         int status = options_set(o, (enum option_id)id, text, FROM_ENVIRONMENT, e);
@@ -415,9 +414,7 @@ int options_complete(struct options *o, struct error *e)
             return status;
         }
     }
-    if (!option_on(&option_rows[OPT_CONFIG], o->command) || !options_text(o, OPT_CONFIG))
-        return 0;
-    return config_read(options_text(o, OPT_CONFIG), o, e);
+    return option_on(&option_rows[OPT_CONFIG], o->command) ? config_read_all(o, e) : 0;
 }
 
 void options_free(struct options *o)

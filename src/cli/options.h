@@ -5,7 +5,8 @@
 // (exits.def). Parsing, help, configuration keys, man pages, completion and docs/cli.md are
 // generated from them; no other place describes an option.
 //
-// The first source that sets an option wins: flag, environment, configuration file, default.
+// The first source that sets an option wins: flag, environment, the named configuration file, the
+// user's file, the system's file, default (config.h).
 #ifndef SONDE_CLI_OPTIONS_H
 #define SONDE_CLI_OPTIONS_H
 
@@ -96,13 +97,30 @@ static inline bool option_on(const struct option_row *row, enum command_id comma
     return row->commands >> command & 1;
 }
 
-enum option_source { FROM_NOWHERE, FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_FLAG };
+// True if the environment and the files set this option for the command. `sonde config` shows the
+// options of all commands that a file can set.
+static inline bool option_set_by_files(const struct option_row *row, enum command_id command)
+{
+    return option_on(row, command) || (command == COMMAND_CONFIG && row->key[0]);
+}
+
+// The weakest source first.
+enum option_source {
+    FROM_NOWHERE,
+    FROM_DEFAULT,
+    FROM_SYSTEM_FILE,
+    FROM_USER_FILE,
+    FROM_FILE, // named by --config or a variable
+    FROM_ENVIRONMENT,
+    FROM_FLAG
+};
 
 struct option_value {
     enum option_source source;
     const char *text; // as written; NULL if no source sets it
     double number;    // value of INT, SECONDS, SIZE; FLAG: 0 or 1
     char *owned;      // the text, if it is a copy (from a file)
+    size_t line;      // in the file that set it
 };
 
 struct options {
@@ -121,9 +139,13 @@ struct options {
 int options_parse_flags(enum command_id command, int argc, char **argv, struct options *o,
                         bool *wants_help, struct error *e);
 
-// Fills in values that flags did not set, from the environment, then from the configuration file if
-// there is one. -EINVAL or the error of reading the file.
+// Fills in values that flags did not set, from the environment, then from the configuration files.
+// -EINVAL or the error of reading the named file.
 int options_complete(struct options *o, struct error *e);
+
+// The first variable of the row's list that is set and not empty: returns its text and copies its
+// name; NULL if there is none.
+const char *option_variable(const struct option_row *row, char *name, size_t name_size);
 
 // Frees what options_* allocated.
 void options_free(struct options *o);

@@ -410,6 +410,17 @@ int client_list(struct sonde_client *c, const char *path, const char *name, json
     return rc;
 }
 
+int64_t client_bound_time(int64_t t_ns)
+{
+    return t_ns < 0 ? 0 : t_ns > CLIENT_TIME_MAX ? CLIENT_TIME_MAX : t_ns;
+}
+
+int64_t client_time_of(const json_t *object, const char *key, int64_t otherwise_ns)
+{
+    const json_t *time = json_object_get(object, key);
+    return time ? client_bound_time(json_integer_value(time)) : otherwise_ns;
+}
+
 int client_range(struct sonde_client *c, int64_t *first_ns, int64_t *last_ns, char **missing,
                  struct error *e)
 {
@@ -418,12 +429,13 @@ int client_range(struct sonde_client *c, int64_t *first_ns, int64_t *last_ns, ch
     *first_ns = INT64_MAX;
     *last_ns = 0;
     for (size_t i = 0; i < json_array_size(nodes); i++) {
-        const json_t *first = json_object_get(json_array_get(nodes, i), "first_ns");
-        const json_t *last = json_object_get(json_array_get(nodes, i), "last_ns");
-        if (first && json_integer_value(first) < *first_ns)
-            *first_ns = json_integer_value(first);
-        if (last && json_integer_value(last) > *last_ns)
-            *last_ns = json_integer_value(last);
+        const json_t *node = json_array_get(nodes, i);
+        int64_t first = client_time_of(node, "first_ns", INT64_MAX),
+                last = client_time_of(node, "last_ns", 0);
+        if (first < *first_ns)
+            *first_ns = first;
+        if (last > *last_ns)
+            *last_ns = last;
     }
     json_decref(nodes);
     return rc;
@@ -434,8 +446,10 @@ int client_read_time(const char *text, int64_t ns, int64_t otherwise_ns, int64_t
 {
     bool given = text && strcmp(text, "first") != 0 && strcmp(text, "last") != 0;
     *out_ns = ns ? ns : otherwise_ns;
-    return !ns && given ? query_parse_time(str_of(text), clock_realtime_ns(), STR(""), out_ns, e)
-                        : 0;
+    int rc =
+        !ns && given ? query_parse_time(str_of(text), clock_realtime_ns(), STR(""), out_ns, e) : 0;
+    *out_ns = client_bound_time(*out_ns);
+    return rc;
 }
 
 int sonde_client_query(struct sonde_client *c, const struct sonde_query *q,

@@ -7,6 +7,7 @@
 #ifndef SONDE_CLIENT_CLIENT_H
 #define SONDE_CLIENT_CLIENT_H
 
+#include "base/clock.h"
 #include "client/origin.h"
 #include "client/result.h"
 
@@ -47,6 +48,13 @@ bool client_unknown_metric(const struct error *e);
 // *missing (may be NULL) gets the missing nodes, which the caller frees; NULL: none.
 int client_list(struct sonde_client *c, const char *path, const char *name, json_t **out,
                 char **missing, struct error *e);
+
+// Times from servers and users are brought into the range from 0 to this one, so that a time plus
+// the length of a part of a range does not overflow.
+#define CLIENT_TIME_MAX (INT64_MAX - NS_PER_S)
+int64_t client_bound_time(int64_t t_ns);
+// The time `key` of an object of an answer; `otherwise_ns`: there is none.
+int64_t client_time_of(const json_t *object, const char *key, int64_t otherwise_ns);
 
 // The times of the first and the last recorded point. *last_ns 0: nothing is recorded; damaged
 // files may say so only in an answer. *missing as for client_list.

@@ -350,7 +350,7 @@ static int take_slices(struct work *w, int64_t from_ns, int64_t to_ns)
 {
     double points = 0;
     int rc = can_be_cut(w) ? count_points(w, from_ns, to_ns, &points) : 0;
-    int64_t slices = (int64_t)(points / STATISTICS_SLICE_POINTS) + 1;
+    int64_t slices = (int64_t)fmin(points / STATISTICS_SLICE_POINTS, STATISTICS_SLICES_MAX) + 1;
     int64_t length_ns = (to_ns - from_ns) / slices + 1, begin_ns = from_ns;
     for (int64_t i = 1; i <= slices && !rc; i++) {
         int64_t end_ns = i == slices ? to_ns + 1 : cut_at(w, from_ns + i * length_ns);
@@ -404,10 +404,9 @@ static void add_time(struct buf *path, const char *key, int64_t t_ns)
 static bool read_span(const json_t *row, struct arena *arena, struct span *out)
 {
     json_t *tags = json_object_get(row, "tags"), *value;
-    const json_t *end = json_object_get(row, "end_ns");
     const char *key;
-    *out = (struct span){.start_ns = json_integer_value(json_object_get(row, "start_ns")),
-                         .end_ns = end ? json_integer_value(end) : INT64_MAX};
+    *out = (struct span){.start_ns = client_time_of(row, "start_ns", 0),
+                         .end_ns = client_time_of(row, "end_ns", INT64_MAX)};
     out->tags = arena_array(arena, json_object_size(tags), sizeof *out->tags);
     if (!out->tags)
         return false;
@@ -488,8 +487,8 @@ static int find_range(struct work *w, bool *found)
     int rc = client_range(w->client, &first_ns, &last_ns, &missing, w->e);
     note_missing(w, missing);
     free(missing);
-    w->from_ns = w->request->start_ns ? w->request->start_ns : first_ns;
-    w->to_ns = w->request->end_ns ? w->request->end_ns : last_ns;
+    w->from_ns = client_bound_time(w->request->start_ns ? w->request->start_ns : first_ns);
+    w->to_ns = client_bound_time(w->request->end_ns ? w->request->end_ns : last_ns);
     *found = last_ns > 0 && w->from_ns <= w->to_ns;
     return rc;
 }

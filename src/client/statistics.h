@@ -20,6 +20,7 @@
 enum {
     STATISTICS_EXACT_MAX = DISTRIBUTION_VALUES_MAX,
     STATISTICS_SLICE_POINTS = 250000, // 4 MB of them; a server has 32 MiB for a query
+    STATISTICS_SLICES_MAX = 100000,   // whatever number of points a server claims
     STATISTICS_SPANS_MAX = 10000,     // the limit of a query per span
 };
 

@@ -10,7 +10,7 @@
 //   peers     level minus the median of the levels of all OTHERS that are not silent (leave one
 //             out: a slow member does not hide itself, even among few)
 //   own       level minus the best stretch of the member's own past, minus the others' loss since
-//             their best (a common slow-down, such as a larger batch, is nobody's fault)
+//             their best (a common slow-down, such as a larger batch, blames no member)
 //   noise     the scatter of levels: the members' own jumps from value to value, pooled, and the
 //             others' spread; at least `noise_floor`
 //

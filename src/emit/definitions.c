@@ -130,6 +130,50 @@ bool emit_define_process(struct emit_process *p)
     return draft_publish(p, &d, identity) == 0;
 }
 
+static const char *skip_str(const char *at)
+{
+    uint16_t size;
+    memcpy(&size, at, sizeof size);
+    return at + sizeof size + size;
+}
+
+// The end of the identity of a published definition; *members: those of a group.
+static const char *identity_end(const char *start, uint32_t *members)
+{
+    const char *at = start + DEFINITION_FIXED;
+    unsigned what = (unsigned char)start[IDENTITY], tags = (unsigned char)start[IDENTITY + 1];
+    *members = 0;
+    if (what == SEGMENT_GROUP) {
+        memcpy(members, at, sizeof *members);
+        return at + sizeof *members + *members * sizeof(sonde_handle);
+    }
+    at = skip_str(at);
+    for (unsigned i = 0; i < 2 * tags; i++)
+        at = skip_str(at);
+    return at;
+}
+
+void emit_definitions_recover(struct emit_process *p)
+{
+    size_t end = atomic_load_explicit(&p->header->definitions_bytes, memory_order_relaxed);
+    p->by_identity = (struct map){0}; // the old one may be half changed
+    p->definitions = 0;
+    for (size_t at = 0; at < end;) {
+        const char *start = p->base + p->at.definitions + at;
+        uint32_t size, members;
+        bool added;
+        memcpy(&size, start, sizeof size);
+        struct str identity = {start + IDENTITY, 0};
+        identity.size = (size_t)(identity_end(start, &members) - identity.data);
+        uint64_t *handle = map_add(&p->by_identity, identity, &added);
+        if (handle)
+            *handle = p->definitions;
+        group_members[p->definitions++] = (uint16_t)members;
+        at += size;
+    }
+    p->definitions_bytes = end;
+}
+
 // Returns NULL for a valid metric, otherwise the error.
 static const char *check_metric(const struct sonde_metric *m, unsigned process_tags)
 {

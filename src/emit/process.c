@@ -5,9 +5,10 @@
 // The child closes its copies of our descriptors, forgets its ring and changes `mark`; nothing
 // more, because most children only exec. The child's first call that emits finds `mark` changed. It
 // makes a new segment with the same definitions at the address of the parent's, so all pointers and
-// handles stay valid. A child of a bare clone() runs no handlers, but `mark` is in a page that the
-// kernel clears (MADV_WIPEONFORK): the next slow path notices that, at most a quarter of a ring
-// later.
+// handles stay valid. A child of a bare clone(), or of a fork() that began before the handlers were
+// registered, runs no handlers. But `mark` is in a page that the kernel clears (MADV_WIPEONFORK):
+// the next slow path notices that, at most a quarter of a ring later, and mend_after_fork() makes
+// up for the handlers.
 #include "emit/process.h"
 #include "base/clock.h"
 #include "base/process_start.h"
@@ -143,9 +144,6 @@ static void close_descriptors(struct emit_process *p)
 // In a child, with the lock held: puts a segment of its own in the place of the parent's.
 static bool start_in_child(struct emit_process *p)
 {
-    emit_self = &emit_no_ring;
-    atomic_store(&p->cells_end, 0);
-    close_descriptors(p);
     struct error e;
     struct emit_segment fresh;
     uint32_t slots = p->slots;
@@ -182,10 +180,63 @@ static bool start_in_child(struct emit_process *p)
 // once (watch_forks).
 static __thread unsigned fork_handlers;
 
+// What a child changes, with the lock held or not needed: it has neither segment nor connection.
+static void leave_parent(struct emit_process *p)
+{
+    emit_self = &emit_no_ring;
+    atomic_store(&p->cells_end, 0);
+    close_descriptors(p);
+}
+
+// Forgets a start that another thread of the parent has begun. Its mapping may be unfinished, and
+// stays.
+static void forget_start(struct emit_process *p)
+{
+    leave_parent(p);
+    p->segment = (struct emit_segment){.file = {.fd = -1}, .agent_file = {.fd = -1}};
+    p->base = NULL;
+    p->definitions = 0;
+    p->definitions_bytes = p->definitions_reserved = p->gauges_reserved = 0;
+    p->by_identity = (struct map){0};
+}
+
+// In a child that ran no handlers: does what they do. Of several threads one does it, with all
+// interruptions disabled, because the others wait for it. The parent's other threads do not exist
+// here, and every thread of the child comes this way first. So a lock that is taken has no owner,
+// and what it protects may be half changed.
+static void mend_after_fork(struct emit_process *p)
+{
+    struct emit_interrupts before = disable_interrupts();
+    uint8_t cleared = EMIT_MARK_CLEARED;
+    if (atomic_compare_exchange_strong(p->mark, &cleared, EMIT_MARK_MENDING)) {
+        bool on = atomic_load(&p->state) == EMIT_ON, taken = pthread_mutex_trylock(&p->lock) != 0;
+        if (taken && on)
+            emit_definitions_recover(p);
+        else if (taken)
+            forget_start(p);
+        if (on)
+            leave_parent(p);
+        p->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+        atomic_store(p->mark, on ? EMIT_MARK_FORKED : EMIT_MARK_OURS);
+    } else if (cleared == EMIT_MARK_MENDING) {
+        syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 10000}, NULL);
+    }
+    restore_interrupts(before);
+}
+
+// Takes the lock in any process, once there is a mark.
+static void take_lock(struct emit_process *p)
+{
+    for (uint8_t mark;
+         (mark = atomic_load(p->mark)) == EMIT_MARK_CLEARED || mark == EMIT_MARK_MENDING;)
+        mend_after_fork(p);
+    emit_lock(p);
+}
+
 static void before_fork(void)
 {
     if (fork_handlers++ == 0)
-        emit_lock(&emit_process);
+        take_lock(&emit_process);
 }
 
 static void after_fork_in_parent(void)
@@ -200,11 +251,8 @@ static void after_fork_in_child(void)
     if (--fork_handlers > 0)
         return;
     bool on = atomic_load(&p->state) == EMIT_ON;
-    if (on) {
-        emit_self = &emit_no_ring;
-        atomic_store(&p->cells_end, 0);
-        close_descriptors(p);
-    }
+    if (on)
+        leave_parent(p);
     atomic_store(p->mark, on ? EMIT_MARK_FORKED : EMIT_MARK_OURS);
     emit_unlock(p);
 }
@@ -224,7 +272,7 @@ static void make_mark(struct emit_process *p)
 }
 
 // Called before a thread takes the lock for the first time. From then on a concurrent fork() waits
-// for the lock, so that no child inherits a lock held by a thread that it lacks. No thread waits
+// for the lock, so that its child inherits a consistent state. No thread waits
 // for another one here, because in a forked child the other one does not exist. So several threads
 // may register the handlers. A fork() that has already run its handlers does not wait: its child
 // finds the mark cleared.
@@ -337,16 +385,6 @@ static bool start(struct emit_process *p)
     return true;
 }
 
-// Returns false in a child that ran no fork handlers and may have inherited the lock locked
-// forever.
-static bool take_lock(struct emit_process *p)
-{
-    if (atomic_load_explicit(p->mark, memory_order_relaxed) == EMIT_MARK_CLEARED)
-        return emit_trylock(p);
-    emit_lock(p);
-    return true;
-}
-
 bool emit_on(void)
 {
     struct emit_process *p = &emit_process;
@@ -356,8 +394,7 @@ bool emit_on(void)
         return false;
     if (state == EMIT_ON && atomic_load_explicit(p->mark, memory_order_relaxed) == EMIT_MARK_OURS)
         return true;
-    if (!take_lock(p))
-        return false;
+    take_lock(p);
     state = atomic_load(&p->state);
     if (state == EMIT_NEW) {
         state = read_environment(p) && start(p) ? EMIT_ON : EMIT_OFF;
@@ -380,8 +417,9 @@ int sonde_connect(const char *socket_path, int level)
     if (strlen(socket_path) >= sizeof p->socket_path)
         return -ENAMETOOLONG;
     bool on = emit_on(); // this call also gives a forked child a segment of its own
-    if (!p->mark || !take_lock(p))
+    if (!p->mark)
         return -ENOMEM;
+    take_lock(p);
     bool same = on && strcmp(p->socket_path, socket_path) == 0;
     if (!same)
         snprintf(p->socket_path, sizeof p->socket_path, "%s", socket_path);

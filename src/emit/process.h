@@ -19,7 +19,12 @@
 #include <stdatomic.h>
 
 enum emit_state { EMIT_NEW, EMIT_ON, EMIT_OFF };
-enum emit_mark { EMIT_MARK_CLEARED = 0, EMIT_MARK_OURS = 1, EMIT_MARK_FORKED = 2 };
+enum emit_mark {
+    EMIT_MARK_CLEARED = 0, // a child that ran no fork handlers
+    EMIT_MARK_OURS = 1,
+    EMIT_MARK_FORKED = 2,  // a child whose handlers have run, or have been made up for
+    EMIT_MARK_MENDING = 3, // a thread makes up for the handlers
+};
 
 // A descriptor in the application's table: the application may close it, and the number may then
 // belong to another file.
@@ -89,7 +94,7 @@ extern __thread struct ring *emit_self;
 extern struct ring emit_no_ring;
 
 // process.c
-void emit_lock(struct emit_process *p);
+void emit_lock(struct emit_process *p);    // not in a child whose mark is cleared
 bool emit_trylock(struct emit_process *p); // false: another thread has it
 void emit_unlock(struct emit_process *p);
 // Writes to stderr if SONDE_LOG is set.
@@ -148,6 +153,9 @@ void emit_spans_forget(uint32_t slot);
 
 // definitions.c; the caller holds the lock.
 bool emit_define_process(struct emit_process *p); // definition 0, from the environment
+// After a fork in the middle of a definition: keeps the published ones. Without memory, a
+// definition may get a second handle.
+void emit_definitions_recover(struct emit_process *p);
 
 static inline uint64_t *emit_data(struct ring *r, uint64_t position)
 {

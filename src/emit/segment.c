@@ -73,7 +73,8 @@ bool emit_reserve(const struct emit_file *f, size_t offset, size_t bytes)
                      ? errno
                      : 0;
     while (failed == EINTR);
-    return failed == 0 || failed == EOPNOTSUPP || failed == ENOSYS;
+    // EPERM: a filter of system calls, as in containers
+    return failed == 0 || failed == EOPNOTSUPP || failed == ENOSYS || failed == EPERM;
 }
 
 static bool make_agent_area(struct emit_segment *s)

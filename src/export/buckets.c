@@ -86,19 +86,18 @@ int buckets_read(const struct query *q, const struct query_selected *series, int
     return rc;
 }
 
-int buckets_begin(const struct query *q, int64_t t_ns, int64_t *begin_ns, struct error *e)
+int buckets_bounds(const struct query_downsample *d, int64_t t_ns, int64_t *begin_ns,
+                   int64_t *end_ns, struct error *e)
 {
-    struct query one = *q;
+    struct query one = {.downsample = *d, .start_ns = t_ns, .end_ns = t_ns};
     struct query_context c;
     struct query_grid grid;
     struct arena results = {0};
-    int64_t end;
-    one.start_ns = one.end_ns = t_ns;
     query_context_begin(&c, &one, &limits, &results, e);
     int rc = query_grid_make(&c, &grid);
-    *begin_ns = t_ns;
-    if (!rc && !q->downsample.all)
-        query_grid_bucket(&grid, t_ns, begin_ns, &end);
+    *begin_ns = *end_ns = t_ns;
+    if (!rc && !d->all)
+        query_grid_bucket(&grid, t_ns, begin_ns, end_ns);
     query_context_end(&c);
     arena_free(&results);
     return rc;

@@ -15,7 +15,8 @@ enum { BUCKETS_SLICE = EXPORT_POINTS_MAX };
 int buckets_read(const struct query *q, const struct query_selected *series, int64_t from_ns,
                  int64_t to_ns, export_points_fn *take, void *user, struct error *e);
 
-// The begin of the bucket that contains t_ns.
-int buckets_begin(const struct query *q, int64_t t_ns, int64_t *begin_ns, struct error *e);
+// The bucket [*begin_ns, *end_ns) that contains t_ns. "0all" has no such bounds: both are t_ns.
+int buckets_bounds(const struct query_downsample *d, int64_t t_ns, int64_t *begin_ns,
+                   int64_t *end_ns, struct error *e);
 
 #endif

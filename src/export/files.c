@@ -375,12 +375,11 @@ static int widen_range(struct files *f, struct error *e)
     const struct export_selection *wanted = f->selection;
     if (s->first_ns > s->last_ns || (!wanted->downsample.on && !wanted->span.size))
         return 0;
-    s->points_expected = 0; // nobody knows how many buckets have points
-    struct query q = {.downsample = wanted->downsample};
-    int64_t begin_ns = wanted->from_ns;
+    s->points_expected = 0; // the number of buckets with points is unknown
+    int64_t begin_ns = wanted->from_ns, end_ns;
     int rc = 0;
     if (wanted->downsample.on)
-        rc = buckets_begin(&q, s->first_ns, &begin_ns, e);
+        rc = buckets_bounds(&wanted->downsample, s->first_ns, &begin_ns, &end_ns, e);
     if (!rc && begin_ns >= wanted->from_ns)
         s->first_ns = begin_ns;
     if (wanted->downsample.all && wanted->to_ns == INT64_MAX && s->last_ns < INT64_MAX)

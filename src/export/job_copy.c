@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "client/missing_nodes.h"
+#include "export/buckets.h"
 #include "import/hosts.h"
 
 #include <errno.h>
@@ -69,6 +70,37 @@ static bool go_on(struct slices *s)
     return true;
 }
 
+// ---------------------------------------------------------------- lists
+
+static struct str json_text(const json_t *text)
+{
+    return (struct str){json_is_string(text) ? json_string_value(text) : "",
+                        json_string_length(text)};
+}
+
+static struct str text_of(const json_t *row, const char *key)
+{
+    return json_text(json_object_get(row, key));
+}
+
+static int64_t number_of(const json_t *row, const char *key, int64_t otherwise)
+{
+    const json_t *number = json_object_get(row, key);
+    return json_is_integer(number) ? json_integer_value(number) : otherwise;
+}
+
+// Asks for the rows of a list, and notes the nodes that it lacks.
+static int list(struct copying *c, struct buf *path, const char *name, json_t **rows)
+{
+    char *missing = NULL;
+    int rc = path->failed ? no_memory(c)
+                          : client_list(c->job, buf_cstr(path), name, rows, &missing, c->e);
+    buf_free(path);
+    missing_nodes_add(&c->copy->missing, missing);
+    free(missing);
+    return rc;
+}
+
 // ---------------------------------------------------------------- points
 
 static struct sonde_query query_of(const struct copying *c, const char *metric,
@@ -117,28 +149,18 @@ static int count_points(struct copying *c, const char *metric, const struct slic
     return 0;
 }
 
-static struct store_metric metric_of(const struct sonde_metric_info *info)
-{
-    return (struct store_metric){.name = str_of(info->name),
-                                 .unit = str_of(info->unit),
-                                 .help = str_of(info->help),
-                                 .kind = strcmp(info->kind, "counter") == 0 ? STORE_COUNTER
-                                                                            : STORE_GAUGE,
-                                 .level = (uint8_t)info->level};
-}
-
 static void add_text(struct buf *key, const char *text)
 {
     buf_add(key, text, strlen(text) + 1);
 }
 
-static int take_series(struct copying *c, const struct sonde_metric_info *info,
+static int take_series(struct copying *c, const struct store_metric *metric,
                        const struct sonde_series *series)
 {
     struct store_label labels[STORE_LABELS_MAX + 1];
     size_t count = series->tag_count <= STORE_LABELS_MAX ? series->tag_count : STORE_LABELS_MAX;
     c->key.size = 0;
-    add_text(&c->key, info->name);
+    add_text(&c->key, metric->name.data);
     for (size_t i = 0; i < count; i++) {
         labels[i] =
             (struct store_label){str_of(series->tags[i].key), str_of(series->tags[i].value)};
@@ -148,31 +170,31 @@ static int take_series(struct copying *c, const struct sonde_metric_info *info,
     if (c->key.failed)
         return no_memory(c);
     struct import_hosts_series to = {
-        .key = buf_str(&c->key), .metric = metric_of(info), .labels = labels, .label_count = count};
+        .key = buf_str(&c->key), .metric = *metric, .labels = labels, .label_count = count};
     int rc = 0;
     for (size_t i = 0; i < series->count && !rc; i++)
         rc = import_hosts_point(c->to, &to, series->time_ns[i], series->values[i], c->e);
     c->copy->points += series->count;
     return rc == -EINVAL
-               ? error_set(c->e, -EBADMSG, "the job has an invalid series of %s", info->name)
+               ? error_set(c->e, -EBADMSG, "the job has an invalid series of %s", metric->name.data)
                : rc;
 }
 
-static int copy_slice(struct copying *c, const struct sonde_metric_info *info,
-                      const struct slices *s)
+static int copy_slice(struct copying *c, const struct store_metric *metric, const struct slices *s)
 {
-    struct sonde_query q = query_of(c, info->name, s);
+    struct sonde_query q = query_of(c, metric->name.data, s);
     struct sonde_result *found;
     int rc = ask(c, &q, &found);
     if (rc)
         return rc;
     for (size_t i = 0; i < sonde_result_count(found) && !rc; i++)
-        rc = take_series(c, info, sonde_result_series(found, i));
+        rc = take_series(c, metric, sonde_result_series(found, i));
     sonde_result_free(found);
     return rc;
 }
 
-static int copy_metric(struct copying *c, const struct sonde_metric_info *info)
+// The metric's name ends with a zero byte.
+static int copy_metric(struct copying *c, const struct store_metric *metric)
 {
     struct slices s = {c->first_ns, c->to_ns, c->to_ns};
     if (c->first_ns > c->to_ns)
@@ -181,13 +203,13 @@ static int copy_metric(struct copying *c, const struct sonde_metric_info *info)
         double count = 0;
         if (is_stopped(c))
             return error_set(c->e, -ECANCELED, "interrupted");
-        int rc = count_points(c, info->name, &s, &count);
+        int rc = count_points(c, metric->name.data, &s, &count);
         while (!rc && count > JOB_COPY_SLICE_POINTS && halve(&s))
-            rc = count_points(c, info->name, &s, &count);
+            rc = count_points(c, metric->name.data, &s, &count);
         if (!rc)
-            rc = copy_slice(c, info, &s);
+            rc = copy_slice(c, metric, &s);
         while (is_too_much(rc) && halve(&s))
-            rc = copy_slice(c, info, &s);
+            rc = copy_slice(c, metric, &s);
         if (rc)
             return client_unknown_metric(c->e) ? 0 : rc; // only missing nodes have it
     } while (go_on(&s));
@@ -196,40 +218,30 @@ static int copy_metric(struct copying *c, const struct sonde_metric_info *info)
 
 static int copy_metrics(struct copying *c)
 {
-    struct sonde_metric_info *metrics = NULL;
-    size_t count = 0;
-    int rc = sonde_client_metrics(c->job, NULL, &metrics, &count, (void *)c->e);
-    for (size_t i = 0; i < count && !rc; i++) {
-        struct store_metric metric = metric_of(&metrics[i]);
+    json_t *rows = NULL;
+    struct buf path = {0};
+    buf_add_str(&path, STR("/sonde/v1/metrics"));
+    int rc = list(c, &path, "metrics", &rows);
+    for (size_t i = 0; i < json_array_size(rows) && !rc; i++) {
+        const json_t *row = json_array_get(rows, i);
+        struct store_metric metric = {
+            .name = text_of(row, "name"),
+            .unit = text_of(row, "unit"),
+            .help = text_of(row, "help"),
+            .kind = str_eq(text_of(row, "kind"), STR("counter")) ? STORE_COUNTER : STORE_GAUGE,
+            .level = (uint8_t)number_of(row, "level", 0)};
         if (!export_judge_metric(&c->judge, metric.name))
             continue;
         // Also without points: the export distinguishes an empty metric from an unknown name.
         rc = import_hosts_metric(c->to, &metric, c->e);
         if (!rc)
-            rc = copy_metric(c, &metrics[i]);
+            rc = copy_metric(c, &metric);
     }
-    sonde_list_free(metrics);
+    json_decref(rows);
     return rc;
 }
 
 // ---------------------------------------------------------------- spans and annotations
-
-static struct str json_text(const json_t *text)
-{
-    return (struct str){json_is_string(text) ? json_string_value(text) : "",
-                        json_string_length(text)};
-}
-
-static struct str text_of(const json_t *row, const char *key)
-{
-    return json_text(json_object_get(row, key));
-}
-
-static int64_t number_of(const json_t *row, const char *key, int64_t otherwise)
-{
-    const json_t *number = json_object_get(row, key);
-    return json_is_integer(number) ? json_integer_value(number) : otherwise;
-}
 
 static int take_event(struct copying *c, const json_t *row, bool span)
 {
@@ -260,19 +272,12 @@ static int take_event(struct copying *c, const json_t *row, bool span)
 static int list_events(struct copying *c, bool span, const struct slices *s, int limit,
                        json_t **out)
 {
+    const char *name = span ? "spans" : "annotations";
     struct buf path = {0};
-    char *missing = NULL;
-    buf_printf(&path, "/sonde/v1/%s?limit=%d&start=%lld.%09lld&end=%lld.%09lld",
-               span ? "spans" : "annotations", limit, (long long)(s->from_ns / NS_PER_S),
-               (long long)(s->from_ns % NS_PER_S), (long long)(s->until_ns / NS_PER_S),
-               (long long)(s->until_ns % NS_PER_S));
-    int rc = path.failed ? no_memory(c)
-                         : client_list(c->job, buf_cstr(&path), span ? "spans" : "annotations", out,
-                                       &missing, c->e);
-    buf_free(&path);
-    missing_nodes_add(&c->copy->missing, missing);
-    free(missing);
-    return rc;
+    buf_printf(&path, "/sonde/v1/%s?limit=%d&start=%lld.%09lld&end=%lld.%09lld", name, limit,
+               (long long)(s->from_ns / NS_PER_S), (long long)(s->from_ns % NS_PER_S),
+               (long long)(s->until_ns / NS_PER_S), (long long)(s->until_ns % NS_PER_S));
+    return list(c, &path, name, out);
 }
 
 // Spans that began before the slice have come with an earlier one, unless it is the first.
@@ -310,16 +315,29 @@ static int copy_events(struct copying *c, bool span)
 
 // ---------------------------------------------------------------- all
 
+// The end of the selection, and of the bucket that contains it: the bucket has all of its points.
+static int last_wanted(const struct copying *c, int64_t *to_ns)
+{
+    const struct query_downsample *d = &c->selection->downsample;
+    int64_t begin_ns, end_ns;
+    *to_ns = c->selection->to_ns;
+    if (!d->on || *to_ns == INT64_MAX)
+        return 0;
+    int rc = buckets_bounds(d, *to_ns, &begin_ns, &end_ns, c->e);
+    if (!rc && end_ns > *to_ns)
+        *to_ns = end_ns - 1;
+    return rc;
+}
+
 // The range, and the job's id. If the server has several jobs, as a replay may, each series gets
 // the job as its own tag, as in an export of their recordings.
 static int find_range(struct copying *c, bool *any)
 {
     json_t *nodes = NULL;
-    char *missing = NULL;
+    struct buf path = {0};
     int64_t first_ns = INT64_MAX, last_ns = 0;
-    int rc = client_list(c->job, "/sonde/v1/nodes", "nodes", &nodes, &missing, c->e);
-    missing_nodes_add(&c->copy->missing, missing);
-    free(missing);
+    buf_add_str(&path, STR("/sonde/v1/nodes"));
+    int rc = list(c, &path, "nodes", &nodes);
     if (rc)
         return rc;
     for (size_t i = 0; i < json_array_size(nodes); i++) {
@@ -337,14 +355,15 @@ static int find_range(struct copying *c, bool *any)
         }
     }
     json_decref(nodes);
-    int64_t now_ns = clock_realtime_ns();
+    int64_t now_ns = clock_realtime_ns(), to_ns;
     last_ns = last_ns > now_ns ? last_ns : now_ns; // spans may be newer than all points
+    rc = last_wanted(c, &to_ns);
     // A text of time has no times before the epoch, and 0 there means "no limit".
     c->from_ns = c->selection->from_ns > 1 ? c->selection->from_ns : 1;
-    c->to_ns = c->selection->to_ns < last_ns ? c->selection->to_ns : last_ns;
+    c->to_ns = to_ns < last_ns ? to_ns : last_ns;
     c->first_ns = first_ns > c->from_ns ? first_ns : c->from_ns;
     *any = c->from_ns <= c->to_ns;
-    return 0;
+    return rc;
 }
 
 static void set_filters(struct copying *c)
@@ -374,7 +393,7 @@ static int copy_all(struct copying *c)
         rc = import_hosts_begin(&options, &c->to, c->e);
     if (!rc && any)
         rc = copy_metrics(c);
-    if (!rc && any && c->selection->events)
+    if (!rc && any && (c->selection->events || c->selection->span.size))
         rc = copy_events(c, true);
     if (!rc && any && c->selection->events)
         rc = copy_events(c, false);

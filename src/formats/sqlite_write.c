@@ -457,7 +457,7 @@ static void fill_head(uint8_t *at, uint32_t pages)
         {44, 4},       // format of the schema
         {56, 1},       // texts are UTF-8
         {92, 1},       // the changes for which the number of pages is valid
-        {96, 3008000}, // the version of SQLite that has what is used here
+        {96, 3008000}, // the oldest version of SQLite with these features
     };
     memset(at, 0, FILE_HEAD);
     memcpy(at, "SQLite format 3", 16);

@@ -78,7 +78,8 @@ int sqlite_write_view(struct sqlite_writer *w, const char *name, const char *sql
 int sqlite_write_row(struct sqlite_writer *w, int table, const struct sqlite_value *values,
                      size_t count);
 
-// Writes what is left, and the first page. -E2BIG: the tables' descriptions do not fit.
+// Writes the last page of each table, and the first page. -E2BIG: the tables' descriptions do
+// not fit.
 int sqlite_write_end(struct sqlite_writer *w);
 
 #endif

@@ -5,8 +5,8 @@
 //   # EOF
 //
 // Times are seconds in OpenMetrics and milliseconds in Prometheus' older text: a number above
-// 100,000,000,000 can only be the latter. The name of a metric is that of its samples, so that a
-// counter keeps its _total.
+// 100,000,000,000 can only be the latter. The older text has no `# EOF` at its end. The name of a
+// metric is that of its samples, so that a counter keeps its _total.
 #include "import/rows.h"
 
 #include "base/clock.h"
@@ -22,7 +22,8 @@ struct openmetrics {
     struct csv_lines lines;
     struct import_hosts *to;
     struct import_stats *stats;
-    bool ended; // # EOF was there
+    bool ended;   // # EOF was there
+    bool seconds; // a time was: this is OpenMetrics
     // Of the family.
     struct buf family, unit;
     bool counter;
@@ -115,7 +116,7 @@ static bool cut_labels(struct openmetrics *o, struct str *rest)
     for (size_t i = 0; i < n; i++) {
         struct str all = buf_str(&o->text),
                    value = str_slice(all, ends[2 * i + 1], ends[2 * i + 2]);
-        if (value.size) // an empty label is none
+        if (value.size) // an empty value means that the label is absent
             o->labels[o->label_count++] =
                 (struct store_label){str_slice(all, ends[2 * i], ends[2 * i + 1]), value};
     }
@@ -159,7 +160,7 @@ static bool value_of(struct str text, double *out)
 }
 
 // Digits are read exactly; only numbers with an exponent are doubles.
-static bool time_of(struct str text, int64_t *t_ns)
+static bool time_of(struct openmetrics *o, struct str text, int64_t *t_ns)
 {
     struct str fraction = text, whole = str_cut(&fraction, '.');
     bool negative = whole.size && whole.data[0] == '-';
@@ -168,11 +169,13 @@ static bool time_of(struct str text, int64_t *t_ns)
     if (!str_to_i64(whole, &seconds)) {
         if (!str_to_double(text, &real) || !(fabs(real) < 9e9))
             return false;
+        o->seconds = true;
         *t_ns = (int64_t)(real * NS_PER_S);
         return true;
     }
     if (!fraction.data && seconds > milliseconds_from)
         return !__builtin_mul_overflow(seconds, (int64_t)NS_PER_MS, t_ns);
+    o->seconds = true;
     for (size_t i = 0; i < fraction.size; i++)
         if (fraction.data[i] < '0' || fraction.data[i] > '9')
             return false;
@@ -190,7 +193,7 @@ static int take_sample(struct openmetrics *o, struct str line, struct error *e)
     line = str_trim(line);
     struct str value = str_cut(&line, ' '), time = str_cut(&line, ' '); // exemplars may follow
     struct str name = buf_str(&o->name);
-    if (!value_of(value, &row.value) || !time.size || !time_of(time, &row.t_ns))
+    if (!value_of(value, &row.value) || !time.size || !time_of(o, time, &row.t_ns))
         return -EINVAL;
     bool known = is_of_family(o, name);
     row.kind = known && o->counter ? IMPORT_COUNTER : IMPORT_GAUGE;
@@ -218,7 +221,7 @@ static int read_all(struct openmetrics *o, struct error *e)
         else if (rc)
             return rc;
     }
-    o->stats->truncated = !o->ended;
+    o->stats->truncated = o->seconds && !o->ended;
     return rc ? csv_lines_failed(&o->lines, rc, e) : import_rows_check(o->stats, e);
 }
 

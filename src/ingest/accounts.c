@@ -86,7 +86,7 @@ static bool reserve(struct program *p, uint32_t definition)
                 ? errno
                 : 0;
     while (failed == EINTR);
-    if (failed && failed != EOPNOTSUPP && failed != ENOSYS)
+    if (failed && failed != EOPNOTSUPP && failed != ENOSYS && failed != EPERM)
         return false;
     c->accounts_reserved = wanted;
     return true;

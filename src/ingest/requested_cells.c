@@ -2,6 +2,8 @@
 #include "base/process_start.h"
 #include "ingest/ingest_internal.h"
 
+#include <stdio.h>
+
 enum { ANCESTORS_MAX = 16 }; // between a command and the program that has started it
 
 // Returns 0 if there is no parent, or it is not visible.

@@ -12,6 +12,7 @@
 #include "launch/plain.h"
 #include "launch/record_place.h"
 #include "launch/run_metadata.h"
+#include "launch/shared_memory.h"
 #include "launch/shutdown.h"
 #include "launch/substitute.h"
 #include "launch/supervisor.h"
@@ -57,6 +58,8 @@ static void start_telemetry(struct launch *l)
 {
     struct error e;
     start_nodes(l);
+    if (shared_memory_check(&e) < 0)
+        log_warning("%s", e.text);
     if (supervisor_start_agent(l, &e) < 0) {
         log_warning("%s; the command runs without telemetry", e.text);
         supervisor_refuse_clients(l, &l->agent.child);

@@ -59,5 +59,6 @@ int record_place_find(const struct launch_options *o, struct job *job, char runs
     else if (o->record)
         log_warning("%s: the recording goes to %s instead; --record DIR names another place",
                     first.text, runs);
+    e->code = 0; // reported
     return 0;
 }

@@ -2,6 +2,7 @@
 
 #include "base/atomic_file.h"
 #include "base/clock.h"
+#include "base/home.h"
 #include "launch/codes.h"
 #include "launch/folder_list.h"
 #include "launch/parameters.h"
@@ -10,7 +11,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/sendfile.h>
@@ -30,11 +30,8 @@ int runs_path(const char *runs, char out[FOLDER_PATH_MAX], struct error *e)
             return error_set(e, -errno, "cannot find the working folder: %s", strerror(errno));
         n = snprintf(out, FOLDER_PATH_MAX, "%s/%s", here, runs);
     } else {
-        const char *home = getenv("HOME");
-        struct passwd *me = home && *home ? NULL : getpwuid(getuid());
-        if (me)
-            home = me->pw_dir;
-        if (!home || !*home)
+        const char *home = home_folder();
+        if (!home)
             return error_set(e, -ENOENT,
                              "there is no home folder to keep recordings in: set SONDE_RUNS, or "
                              "use --record DIR or --no-record");

@@ -134,8 +134,8 @@ static int take_span(struct spans *s, const json_t *row)
     uint64_t node = host ? hash_bytes(host, strlen(host), 0) : 0;
     *p = (struct span){.key = {node, json_integer_value(json_object_get(row, "id"))},
                        .parent = {node, json_integer_value(json_object_get(row, "parent"))},
-                       .start_ns = json_integer_value(json_object_get(row, "start_ns")),
-                       .end_ns = json_integer_value(json_object_get(row, "end_ns"))};
+                       .start_ns = client_time_of(row, "start_ns", 0),
+                       .end_ns = client_time_of(row, "end_ns", 0)};
     int rc = take_name(s, row, &p->name);
     if (!rc)
         rc = take_member(s, row, p->name, &p->member);

@@ -37,7 +37,8 @@ static int real_open(void *user, const char *path, int flags, unsigned mode)
     return fd;
 }
 
-// Reserves space on file systems without fallocate: written zeros keep the space.
+// Reserves space on file systems without fallocate, and where a filter of system calls forbids it
+// (EPERM, as in containers): written zeros keep the space.
 int store_io_write_zeros(int fd, uint64_t offset, uint64_t size)
 {
     static const char zeros[65536];
@@ -61,8 +62,8 @@ static int real_reserve(void *user, int fd, uint64_t offset, uint64_t size)
     while (fallocate(fd, 0, (off_t)offset, (off_t)size)) {
         if (errno == EINTR)
             continue;
-        return errno == EOPNOTSUPP || errno == ENOSYS ? store_io_write_zeros(fd, offset, size)
-                                                      : -errno;
+        bool absent = errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM;
+        return absent ? store_io_write_zeros(fd, offset, size) : -errno;
     }
     return 0;
 }

@@ -8,6 +8,7 @@
 //
 // A signal handler may interrupt the accounting of its own thread. Its calls are then not counted,
 // but their number is (io_uncounted_calls).
+#include "trace/counter.h"
 #include "trace/io.h"
 
 #include <errno.h>
@@ -86,19 +87,6 @@ static void end_alone(uint64_t before)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
 }
 
-static sonde_handle define(const char *name, const char *unit, const char *help,
-                           const struct sonde_tag *tags, size_t count)
-{
-    const struct sonde_metric metric = {.name = name,
-                                        .unit = unit,
-                                        .help = help,
-                                        .kind = SONDE_COUNTER,
-                                        .level = 1,
-                                        .tags = tags,
-                                        .tag_count = count};
-    return sonde_define(&metric);
-}
-
 // At the first call of an operation, so that only series with values exist. Threads that do so at
 // the same time get the same handles.
 __attribute__((noinline, cold)) static void define_op(struct io_cells *c, enum io_op op)
@@ -111,12 +99,14 @@ __attribute__((noinline, cold)) static void define_op(struct io_cells *c, enum i
     size_t count = c->is_file ? 2 : 3;
     uint64_t before = begin_alone();
     snprintf(name, sizeof name, "%scalls", of_file);
-    c->calls[op] = define(name, "", "calls of programs on files", tags, count);
+    c->calls[op] = counter_define(name, "", "calls of programs on files", tags, count);
     snprintf(name, sizeof name, "%sseconds", of_file);
-    c->seconds[op] = define(name, "seconds", "time of programs in calls on files", tags, count);
+    c->seconds[op] =
+        counter_define(name, "seconds", "time of programs in calls on files", tags, count);
     snprintf(name, sizeof name, "%sbytes", of_file);
     if (op < IO_MOVES)
-        c->bytes[op] = define(name, "bytes", "bytes that calls on files moved", tags, count);
+        c->bytes[op] =
+            counter_define(name, "bytes", "bytes that calls on files moved", tags, count);
     // Release: a thread that reads `defined` also reads the handles.
     atomic_store_explicit(&c->defined[op], true, memory_order_release);
     end_alone(before);

@@ -4,6 +4,7 @@
 // program has given it, else `size-4` with its size. All communicators with the same label share
 // their cells. Each thread caches the labels of the last handles; MPI_Comm_free and
 // MPI_Comm_set_name make all threads look again.
+#include "trace/counter.h"
 #include "trace/mpi.h"
 
 #include "sonde.h"
@@ -244,14 +245,7 @@ static sonde_handle define(const struct mpi_comm *c, const char *op, const char 
         tags[count++] = (struct sonde_tag){"op", op};
     if (c != no_comm)
         tags[count++] = (struct sonde_tag){"comm", c->label};
-    const struct sonde_metric metric = {.name = name,
-                                        .unit = unit,
-                                        .help = help,
-                                        .kind = SONDE_COUNTER,
-                                        .level = 1,
-                                        .tags = tags,
-                                        .tag_count = count};
-    return sonde_define(&metric);
+    return counter_define(name, unit, help, tags, count);
 }
 
 __attribute__((noinline, cold)) static void define_op(struct mpi_comm *c, enum mpi_op op)

@@ -56,9 +56,9 @@ class Place(unittest.TestCase):
         self.tmp = self.root / "tmp"
         self.runs = self.root / "runs"
         self.tmp.mkdir()
-        keep = {k: v for k, v in os.environ.items() if not k.startswith(("SONDE", "SLURM", "PBS", "DRAGON"))}
+        keep = {k: v for k, v in os.environ.items() if not k.startswith(("SONDE", "SLURM", "PBS", "DRAGON", "XDG_CONFIG_HOME"))}
         self.env = keep | {
-            "TMPDIR": str(self.tmp), "SONDE_RUNS": str(self.runs), "HOME": str(self.root), "SONDE_PORT": str(free_port()),
+            "TMPDIR": str(self.tmp), "SONDE_RUNS": str(self.runs), "HOME": str(self.root), "SONDE_SYSTEM_CONFIG": "", "SONDE_PORT": str(free_port()),
             "PATH": os.path.dirname(SONDE) + ":" + os.environ["PATH"], "TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONFAULTHANDLER": "1",
         }
         self.started = []

@@ -1,6 +1,7 @@
 """The configuration file: both families of keys, their priority, and messages about mistakes."""
 
 import json
+import subprocess
 import sys
 import textwrap
 import urllib.error
@@ -202,6 +203,88 @@ class Config(Place):
 
     def test_empty_file(self):
         self.assertEqual(self.recorded("--config", self.write("# nothing yet\n"))["level"], 2)
+
+    def standing(self, user=None, system=None):
+        """The user's and the system's file; returns their paths and the environment."""
+        mine, everybodys = self.root / ".config" / "sonde.yaml", self.root / "etc-sonde.yaml"
+        for path, text in ((mine, user), (everybodys, system)):
+            path.parent.mkdir(exist_ok=True)
+            path.unlink(missing_ok=True)
+            if text is not None:
+                path.write_text(text)
+        return mine, everybodys, {"SONDE_SYSTEM_CONFIG": str(everybodys)}
+
+    def test_standing_files(self):
+        """The user's file before the system's, the named file before both; single keys add up."""
+        mine, everybodys, env = self.standing("telemetry_level: 3\n", "telemetry_level: 1\nrate: 0.25\n")
+        self.assertEqual(self.recorded()["level"], 3)
+        described = self.recorded(env=env)
+        self.assertEqual((described["level"], described["rate"]), (3, 0.25))
+        named = self.write("telemetry_level: 4\n")
+        described = self.recorded("--config", named, env=env)
+        self.assertEqual((described["level"], described["rate"]), (4, 0.25))
+        self.assertEqual(self.recorded("--config", named, env=env | {"SONDE_LEVEL": "2"})["level"], 2)
+        other = self.root / "other"
+        other.mkdir()
+        (other / "sonde.yaml").write_text("telemetry_level: 4\n")
+        self.assertEqual(self.recorded(env=env | {"XDG_CONFIG_HOME": str(other)})["level"], 4)
+        # The standard for this variable says to ignore a relative path.
+        self.assertEqual(self.recorded(env=env | {"XDG_CONFIG_HOME": "other"})["level"], 3)
+
+    def test_agents_of_a_run_read_no_file(self):
+        """Their arguments contain all settings, so a variable's `false` stays one in the agent."""
+        _, _, env = self.standing("verbose: true\ndragon_compatible: true\ntelemetry_level: 4\n")
+        done = self.sonde("run", "-l", "1", "--no-record", "--", "sh", "-c", 'sonde query --list >&2; echo "[$DRAGON_TELEMETRY_LEVEL]"',
+                          env=env | {"SONDE_VERBOSE": "false", "SONDE_DRAGON_COMPATIBLE": "no"})
+        self.assertEqual((done.returncode, done.stdout), (0, "[]\n"), done.stderr)
+        self.assertNotIn("sonde_agent", done.stderr)  # a metric of level 4
+
+    def test_mistakes_in_standing_files_stop_nothing(self):
+        mine, everybodys, env = self.standing("rate: fast\ntelemetry_level: 3\nrecrod: x\n", "rate: 0.25\n")
+        for text, words in (("rate: fast\ntelemetry_level: 3\n", f"{mine}:1: rate: 'fast' is not seconds"),
+                            ("telemetry_level: 3\nport: [1]\n", f"{mine}:2: port takes one value"),
+                            ("telemetry_level: 3\nrate: 1\ncollector_rate: 1\n", f"{mine}:3: 'collector_rate' is given twice"),
+                            ("telemetry_level: 3\nrecrod: x\n", f"{mine}:2: ignored the unknown key 'recrod'; did you mean record?")):
+            mine.write_text(text)
+            done = self.sonde("run", "-q", "--no-record", "--", "sh", "-c", "echo $SONDE_LEVEL", env=env)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (0, "3\n", 1), done.stderr)
+            self.assertIn(words, done.stderr)
+        for text, words in (("telemetry_level: 3\n  port: [\n", f"{mine}:2: "), ("- a\n", f"{mine}:1: expected lines"), ("x" * 300000, "more than 262144 bytes")):
+            mine.write_text(text)
+            done = self.sonde("run", "-q", "--no-record", "--", "sh", "-c", "echo $SONDE_LEVEL", env=env)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (0, "2\n", 1), done.stderr)
+            self.assertIn(words, done.stderr)
+            self.assertIn("the file is ignored", done.stderr)
+        mine.unlink()
+        mine.mkdir()
+        done = self.sonde("run", "-q", "--no-record", "--", "true", env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"cannot read configuration file {mine}: Is a directory; the file is ignored", done.stderr)
+
+    def test_show(self):
+        """Each setting, its value, and its source."""
+        mine, everybodys, env = self.standing("# mine\ntelemetry_level: 3\nprot: 1\n", "rate: 0.25\n\ncollectors: {cpu: 0.5, disk: off}\n")
+        env |= {"SONDE_WINDOW": "60", "DRAGON_TELEMETRY_CONFIG": str(self.write("co2: 300\n"))}
+        done = self.sonde("config", "--show", env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line}
+        self.assertEqual(lines["telemetry_level"], ["3", f"{mine}:2"])
+        self.assertEqual(lines["rate"], ["0.25", f"{everybodys}:1"])
+        self.assertEqual(lines["collectors"], ["cpu=0.5,disk=off", f"{everybodys}:3"])
+        self.assertEqual(lines["co2"], ["300", f"{self.root}/sonde.yaml:1"])
+        self.assertEqual(lines["port"], [self.env["SONDE_PORT"], "SONDE_PORT"])
+        self.assertEqual(lines["max_restarts"], ["-1", "default"])
+        self.assertEqual(lines["user"], [str(mine), "read"])
+        self.assertEqual(lines["system"], [str(everybodys), "read"])
+        self.one_line(subprocess.CompletedProcess([], 2, "", done.stderr), 2, f"{mine}:3: ignored the unknown key 'prot'; did you mean port?")
+        everybodys.unlink()
+        self.assertRegex(self.sonde("config", "--show", env=env).stdout, f"{everybodys} +does not exist")
+        key = "k" * 40
+        mine.write_text(f"auth_key: {key}\n")
+        mine.chmod(0o600)
+        shown = self.sonde("config", "--show").stdout
+        self.assertIn("auth_key", shown)
+        self.assertNotIn(key, shown)
 
     def test_contradictions(self):
         self.one_line(self.sonde("run", "--record", "x", "--no-record", "true"), 2, "contradict")

@@ -352,6 +352,30 @@ class Export(Place):
         self.assertEqual(live[0].stdout.count(",span,"), 2)
         self.assertEqual(live[0].stdout.count(",annotation,"), 5)
 
+    def test_buckets_and_spans_of_a_running_job(self):
+        """As from its recording: a bucket that contains the end of the range has all of its points,
+        and spans are read also where they are not written."""
+        now = time.time_ns() // 10**9 * 10**9
+        (self.root / "lines").write_text("".join(f"put level {now - i * 10**9} {i}\n" for i in range(60)))
+        (self.root / "emit").write_text("sonde put <lines; for e in 1 2; do sonde span run epoch nr=$e -- sh -c 'sonde put loss 1; sonde put loss 3'; done; touch ready; read line <go")
+        os.mkfifo(self.root / "go")
+        job = self.start("run", "-q", "-l", "1", "sh", "emit", env={"SONDE_JOB": "one"})
+        until((self.root / "ready").exists, "the job has emitted")
+        end = str(time.time_ns() // 10**6)
+        per_span = ["--per-span", "epoch", "--metric", "loss"]
+        middle = ["--metric", "level", "-s", str(now // 10**6 - 3 * 3600000), "-e", str(now // 10**6 - 30000)]
+        ways = [("wide-csv", per_span), ("openmetrics", per_span), ("csv", [*per_span, "--no-events"]), ("csv", per_span)]
+        ways += [("csv", ["--downsample", each, *middle]) for each in ("1s-sum", "7s-sum", "1h-count", "1hc-max", "0all-count")]
+        live = [self.sonde("export", "-q", "--format", form, *options, *(() if "-e" in options else ("-e", end)), "one") for form, options in ways]
+        (self.root / "go").write_text("x\n")
+        self.assertEqual(self.ends(job)[0], 0)
+        for (form, options), done in zip(ways, live):
+            self.assertEqual((done.returncode, done.stderr), (0, ""), options)
+            recorded = self.sonde("export", "-q", "--format", form, *options, *(() if "-e" in options else ("-e", end)), "one")
+            self.assertEqual(done.stdout, recorded.stdout, (form, options))
+            self.assertTrue(re.search("loss|level", done.stdout), (form, options))
+        self.assertEqual(live[0].stdout.splitlines()[0].count("loss_mean"), 2)
+
     def test_a_running_job_and_a_recording(self):
         self.assertEqual(self.sonde("run", "-q", "-l", "1", "sonde", "put", "loss", "1", env={"SONDE_JOB": "old"}).returncode, 0)
         job = self.start("run", "-q", "-l", "1", "sh", "-c", "sonde put loss 2; sonde span begin open; touch ready; exec sleep 1000", env={"SONDE_JOB": "new"})

@@ -1,6 +1,8 @@
 """Query commands on the nodes of running jobs: tests for the class Cluster (test_cluster.py), in
 its lab. They compare the output of commands with the responses over HTTP."""
 
+import csv
+import io
 import json
 import os
 import signal
@@ -101,6 +103,9 @@ class ClientCommands:
             self.assertEqual({s["tags"]["host"] for s in listed if s["metric"] == "custom"}, {"n1", "n3"})
             self.sonde(host, "detect", "--strict", "step_seconds", env=around, err=missing, code=4)
             self.sonde(host, "detect", "step_seconds", env=around, err=missing, code=3)
+            exported = self.sonde(host, "export", "-q", "--metric", "custom", env=around, err=missing.replace("answer", "export"))
+            self.assertEqual({row["host"] for row in csv.DictReader(io.StringIO(exported))}, {"n1", "n3"})
+            self.sonde(host, "export", "-q", "--metric", "custom", "--strict", env=around, err=missing.replace("answer", "export"), code=4)
             (job,) = json.loads(self.sonde(host, "status", "--json", env=around, err=missing))
             self.assertEqual(([n["host"] for n in job["nodes"]], job["missing"]), (["n1", "n3"], "n2 (not connected)"))
             self.sonde(host, "status", "--strict", env=around, err=missing, code=4)

@@ -140,6 +140,15 @@ class Databases(Formats):
         self.assertEqual(sonde("export", "-q", self.root / "rec")[1].splitlines()[1:], [
             "1790000000000000000,gauge,nan,NaN,,,,,,,,h", '1790000000250000000,counter,rpc_total,5,seconds,,,,,"b', '""c\\",},h', "1790000000123000000,gauge,up,1,,,,,,,,h"])
 
+    def test_the_end_of_openmetrics(self):
+        """OpenMetrics ends with # EOF, else its end is missing. Prometheus' older text has no such
+        line; its times are milliseconds."""
+        path, ended = self.root / "in.prom", "# EOF\n"
+        for text, code in (("up 1 1790000000\n", 4), ("up 1 1790000000.5\n", 4), ("up 1 1790000000.5\n" + ended, 0), ("up 1 1790000000123\n", 0), ("up 1 1790000000123\n" + ended, 0)):
+            path.write_text(text)
+            status, _, errors = sonde("import", "--host", "h", "-o", self.root / f"rec-{hash(text)}", path)
+            self.assertEqual((status, "the end of the file is missing" in errors), (code, code == 4), (text, errors))
+
     def test_labels_that_become_one_name(self):
         """Of all series, also of those that have only one of the two tags."""
         path = self.root / "in.csv"

@@ -1,6 +1,6 @@
-// A hostile server: the lists and peaks of sonde_client.h. The input has its answers, request by
-// request: u8 kind of failure, u16 size, bytes. fuzz_client_result covers the columns of a single
-// answer.
+// A hostile server: the lists, peaks and statistics of sonde_client.h. The input has its answers,
+// request by request: u8 kind of failure, u16 size, bytes. fuzz_client_result covers the columns of
+// a single answer.
 #include "base/bytes.h"
 #include "client/origin.h"
 #include "faces/native/binary.h"
@@ -138,6 +138,22 @@ static size_t peaks(struct sonde_client *c, bool grouped)
     return r ? read_result(r) : 0;
 }
 
+static size_t statistics(struct sonde_client *c, bool spans)
+{
+    static const char *const by[] = {"host", NULL};
+    const struct sonde_stats_query q = {
+        .expression = "m", .by = spans ? NULL : by, .span = spans ? "epoch" : NULL};
+    struct sonde_error e = {0};
+    struct sonde_stats *s = NULL;
+    size_t sum = 0;
+    if (sonde_client_stats(c, &q, &s, &e) != 0 && !e.text[0])
+        abort();
+    for (size_t i = 0; s && i < s->count; i++)
+        sum += (size_t)s->rows[i].count + (s->rows[i].integral > 0);
+    sonde_stats_free(s);
+    return sum;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sonde_client *c;
@@ -147,7 +163,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (sonde_client_open("nowhere", NULL, &c, NULL) != 0)
         abort();
     unsigned which = data[0] % 8;
-    size_t sum = which < 5 ? lists(c, which) : peaks(c, which == 5);
+    size_t sum = which < 5    ? lists(c, which)
+                 : which == 5 ? peaks(c, size % 2)
+                              : statistics(c, which == 6);
     __asm__ volatile("" : : "r"(sum)); // keeps the compiler from removing the reads
     sonde_client_close(c);
     return 0;

@@ -38,7 +38,7 @@ esac
 sonde=$prefix/bin/sonde
 "$sonde" version | grep -q '^sonde [0-9]' || failed "sonde version"
 "$sonde" config >config
-! grep -v '^cmake' config | grep 'not installed' || failed "a part is missing"
+! grep 'not installed' config || failed "a part is missing"
 "$sonde" doctor >doctor || true
 
 # emitted values come back, from a recording and over HTTP from the running job

@@ -262,8 +262,6 @@ static void a_full_disk_moves_the_recording(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc == 3 && strcmp(argv[1], "emit") == 0)
-        return lab_emit(argv[2]);
     if (argc == 2)
         cmocka_set_test_filter(argv[1]); // "udp*": only these
     const struct CMUnitTest tests[] = {

@@ -173,10 +173,8 @@ static void scripts_end_with_the_agent(void **state)
     lab_free(&lab);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc == 3 && strcmp(argv[1], "emit") == 0)
-        return lab_emit(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(script_lines_are_parsed),
         cmocka_unit_test(points_come_once_a_run_or_as_they_are_printed),

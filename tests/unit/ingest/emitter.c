@@ -5,6 +5,7 @@
 
 #include "../seed.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,25 @@ void wait_for_line(void)
 uint64_t random_u64(void)
 {
     return test_random(&random_state);
+}
+
+bool run_threads(long count, void *(*run)(void *index))
+{
+    enum { THREADS_MAX = 1024 };
+    pthread_t threads[THREADS_MAX];
+    for (long i = 0; i < count; i++)
+        if (i == THREADS_MAX || pthread_create(&threads[i], NULL, run, (void *)(intptr_t)i) != 0)
+            return false;
+    for (long i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    return true;
+}
+
+int end_with_dropped(bool good)
+{
+    if (good)
+        printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
+    return !good;
 }
 
 sonde_handle tagged(const char *name, const char *key, long value, enum sonde_kind kind)
@@ -76,6 +96,8 @@ static const struct mode {
     {"fork_tight", mode_fork_tight},
     {"first_calls", mode_first_calls},
     {"clone", mode_clone},
+    {"clone_threads", mode_clone_threads},
+    {"clone_locked", mode_clone_locked},
     {"exec", mode_exec},
     {"cells", mode_cells},
     {"count", mode_count},

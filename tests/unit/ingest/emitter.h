@@ -23,6 +23,13 @@ void wait_for_line(void);
 extern uint64_t random_state;
 uint64_t random_u64(void);
 
+// Runs `count` threads, at most 1024, to their ends; each gets its number. Returns whether all
+// could be started.
+bool run_threads(long count, void *(*run)(void *index));
+
+// Prints the number of dropped values, if `good`. Returns the exit code of a mode.
+int end_with_dropped(bool good);
+
 // Defines a metric with one tag, whose value is a number.
 sonde_handle tagged(const char *name, const char *key, long value, enum sonde_kind kind);
 
@@ -48,6 +55,8 @@ int mode_forks(void);
 int mode_fork_tight(void);
 int mode_first_calls(void);
 int mode_clone(void);
+int mode_clone_threads(void);
+int mode_clone_locked(void);
 int mode_exec(void);
 
 // emitter_cells.c: counters and gauges

@@ -22,18 +22,14 @@ static void *thread_adds(void *unused)
 // once more, waits
 int mode_cells(void)
 {
-    pthread_t threads[64];
     sonde_handle unused = sonde_gauge("never_set", ""), level = sonde_gauge("level", "percent"),
                  both = sonde_gauge("in_flight", "");
     (void)unused;
     sonde_set(level, 12.5);
     sonde_add(both, 3);
     sonde_add(both, -1);
-    for (long i = 0; i < number(0); i++)
-        if (pthread_create(&threads[i], NULL, thread_adds, NULL) != 0)
-            return 1;
-    for (long i = 0; i < number(0); i++)
-        pthread_join(threads[i], NULL);
+    if (!run_threads(number(0), thread_adds))
+        return 1;
     say("ready");
     wait_for_line();
     sonde_set(level, sonde_missing());
@@ -57,16 +53,8 @@ static void *thread_adds_and_stays(void *unused)
 // add_crowd THREADS ADDS: all at the same time
 int mode_add_crowd(void)
 {
-    pthread_t threads[1024];
-    long count = number(0);
-    pthread_barrier_init(&crowd, NULL, (unsigned)count);
-    for (long i = 0; i < count; i++)
-        if (pthread_create(&threads[i], NULL, thread_adds_and_stays, NULL) != 0)
-            return 1;
-    for (long i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
-    return 0;
+    pthread_barrier_init(&crowd, NULL, (unsigned)number(0));
+    return end_with_dropped(run_threads(number(0), thread_adds_and_stays));
 }
 
 // bad_amounts: amounts that would make a counter invalid; reports the number of refused ones

@@ -110,6 +110,12 @@ int mode_fork_tight(void)
     return status != 0;
 }
 
+// A child that runs no fork handlers.
+static pid_t bare_clone(void)
+{
+    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
 enum { FIRST_CALLERS = 4 };
 
 static _Atomic int first_callers;
@@ -147,7 +153,7 @@ int mode_first_calls(void)
             first_now = true;
             for (volatile uint64_t spin = spins; spin; spin--)
                 ;
-            if ((child = fork()) == 0) {
+            if ((child = i % 2 ? fork() : bare_clone()) == 0) {
                 alarm(ALARM_S);
                 sonde_emit(sonde_gauge("forked", ""), 1);
                 _exit(0);
@@ -169,15 +175,85 @@ int mode_clone(void)
     sonde_handle h = sonde_gauge("value", "");
     sonde_emit(h, 1);
     fflush(stdout);
-    long pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    pid_t pid = bare_clone();
     if (pid == 0) {
         sonde_handle child = sonde_gauge("child", ""); // the slow path notices it
         sonde_emit(child, 2);
         syscall(SYS_exit_group, 0);
     }
-    waitpid((pid_t)pid, NULL, 0);
+    waitpid(pid, NULL, 0);
     sonde_emit(h, 3);
     return 0;
+}
+
+static pthread_barrier_t all_here;
+
+static void *thread_of_a_clone(void *index)
+{
+    pthread_barrier_wait(&all_here);
+    sonde_emit(tagged("value", "thread", (long)(intptr_t)index, SONDE_GAUGE), 1);
+    return NULL;
+}
+
+// clone_threads TIMES COUNT: the threads of children that run no fork handlers emit at once
+int mode_clone_threads(void)
+{
+    bool bad = false;
+    sonde_emit(sonde_gauge("parent", ""), 1);
+    fflush(stdout);
+    for (long i = 0; i < number(0) && !bad; i++) {
+        pid_t pid = bare_clone();
+        int status;
+        if (pid == 0) {
+            pthread_barrier_init(&all_here, NULL, (unsigned)number(1));
+            syscall(SYS_exit_group, !run_threads(number(1), thread_of_a_clone));
+        }
+        bad = waitpid(pid, &status, 0) != pid || status != 0;
+    }
+    return bad;
+}
+
+static _Atomic bool enough;
+
+static void *takes_the_lock(void *unused)
+{
+    const char *socket = getenv("SONDE_SOCKET");
+    (void)unused;
+    while (!enough)
+        sonde_connect(socket, 1);
+    return NULL;
+}
+
+// clone_locked COUNT: children that run no fork handlers, of a process whose other thread often
+// holds the lock; each finds its parent's handles, defines a metric, emits, and forks in turn
+int mode_clone_locked(void)
+{
+    enum { ALARM_S = 20 };
+    sonde_handle h = tagged("value", "of", 1, SONDE_GAUGE),
+                 group = sonde_group((sonde_handle[]){h, sonde_gauge("other", "")}, 2);
+    pthread_t holder;
+    bool bad = !h || !group || pthread_create(&holder, NULL, takes_the_lock, NULL) != 0;
+    fflush(stdout);
+    for (long i = 0; i < number(0) && !bad; i++) {
+        pid_t pid = bare_clone();
+        int status;
+        if (pid == 0) {
+            alarm(ALARM_S);
+            bool same = tagged("value", "of", 1, SONDE_GAUGE) == h &&
+                        sonde_group((sonde_handle[]){h, sonde_gauge("other", "")}, 2) == group;
+            sonde_emit(tagged("child", "number", i, SONDE_GAUGE), 1);
+            pid_t next = fork();
+            if (next == 0)
+                _exit(0);
+            bool ended = waitpid(next, &status, 0) == next && status == 0;
+            syscall(SYS_exit_group, !same || !ended);
+        }
+        bad = waitpid(pid, &status, 0) != pid || status != 0;
+    }
+    enough = true;
+    if (h && group)
+        pthread_join(holder, NULL);
+    return bad;
 }
 
 // exec POINTS: emits, then executes another emitter

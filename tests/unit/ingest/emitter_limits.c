@@ -336,17 +336,13 @@ static void *thread_does_everything(void *index)
 // everything ROUNDS: four threads, all functions
 int mode_everything(void)
 {
-    pthread_t threads[4];
     sonde_level();
     say("ready");
     wait_for_line();
-    for (long i = 0; i < 4; i++)
-        if (pthread_create(&threads[i], NULL, thread_does_everything, (void *)(intptr_t)i) != 0)
-            return 1;
-    for (long i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
-    printf("dropped=%llu\nend\n", (unsigned long long)sonde_dropped());
-    return 0;
+    int code = end_with_dropped(run_threads(4, thread_does_everything));
+    if (!code)
+        printf("end\n");
+    return code;
 }
 
 static void *thread_is_cancelled(void *paths)

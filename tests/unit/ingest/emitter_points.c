@@ -25,33 +25,19 @@ static void *thread_emits(void *index)
 // threads COUNT POINTS
 int mode_threads(void)
 {
-    pthread_t threads[64];
-    long count = number(0);
-    for (long i = 0; i < count; i++)
-        if (pthread_create(&threads[i], NULL, thread_emits, (void *)(intptr_t)i) != 0)
-            return 1;
-    for (long i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
-    return 0;
+    return end_with_dropped(run_threads(number(0), thread_emits));
 }
 
 // waves WAVES THREADS POINTS: threads that start and end take over each other's rings
 int mode_waves(void)
 {
     long waves = number(0), count = number(1);
+    bool good = true;
     arguments++;
     argument_count--;
-    for (long w = 0; w < waves; w++) {
-        pthread_t threads[512];
-        for (long i = 0; i < count; i++)
-            if (pthread_create(&threads[i], NULL, thread_emits, (void *)(intptr_t)i) != 0)
-                return 1;
-        for (long i = 0; i < count; i++)
-            pthread_join(threads[i], NULL);
-    }
-    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
-    return 0;
+    for (long w = 0; w < waves && good; w++)
+        good = run_threads(count, thread_emits);
+    return end_with_dropped(good);
 }
 
 static pthread_barrier_t crowd;
@@ -66,16 +52,8 @@ static void *thread_stays(void *index)
 // crowd THREADS POINTS: all at the same time
 int mode_crowd(void)
 {
-    pthread_t threads[1024];
-    long count = number(0);
-    pthread_barrier_init(&crowd, NULL, (unsigned)count);
-    for (long i = 0; i < count; i++)
-        if (pthread_create(&threads[i], NULL, thread_stays, (void *)(intptr_t)i) != 0)
-            return 1;
-    for (long i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
-    return 0;
+    pthread_barrier_init(&crowd, NULL, (unsigned)number(0));
+    return end_with_dropped(run_threads(number(0), thread_stays));
 }
 
 // points COUNT HOW: emits, then ends by "exit", "_exit", "kill", "abort"
@@ -143,7 +121,7 @@ int mode_moves(void)
     return 0;
 }
 
-static void say_dropped(const char *when)
+static void print_state(const char *when)
 {
     char why[512];
     int failed = sonde_check(why, sizeof why);
@@ -163,10 +141,10 @@ int mode_comes_back(void)
     sonde_connect(arguments[0], 1);
     sonde_connect(arguments[1], 1);
     sonde_emit(h, 2);
-    say_dropped("back");
+    print_state("back");
     wait_for_line();
     sonde_connect(arguments[1], 1);
-    say_dropped("again");
+    print_state("again");
     return 0;
 }
 

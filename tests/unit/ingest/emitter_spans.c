@@ -133,13 +133,9 @@ static void *crowd_of_spans_member(void *unused)
 
 int mode_span_crowd(void)
 {
-    pthread_t threads[CROWD_THREADS];
     random_state = (uint64_t)number(0);
-    for (unsigned i = 0; i < CROWD_THREADS; i++)
-        if (pthread_create(&threads[i], NULL, crowd_of_spans_member, NULL) != 0)
-            return 1;
-    for (unsigned i = 0; i < CROWD_THREADS; i++)
-        pthread_join(threads[i], NULL);
+    if (!run_threads(CROWD_THREADS, crowd_of_spans_member))
+        return 1;
     printf("state=%s\n", crowd_of_spans.state);
     say("written");
     wait_for_line();

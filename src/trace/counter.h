@@ -1,0 +1,21 @@
+// counter.h - the series that the tracing libraries count into.
+#ifndef SONDE_TRACE_COUNTER_H
+#define SONDE_TRACE_COUNTER_H
+
+#include <sonde.h>
+
+// Defines a counter of level 1. Equal names and tags give the same handle.
+static inline sonde_handle counter_define(const char *name, const char *unit, const char *help,
+                                          const struct sonde_tag *tags, size_t count)
+{
+    const struct sonde_metric metric = {.name = name,
+                                        .unit = unit,
+                                        .help = help,
+                                        .kind = SONDE_COUNTER,
+                                        .level = 1,
+                                        .tags = tags,
+                                        .tag_count = count};
+    return sonde_define(&metric);
+}
+
+#endif
