@@ -88,8 +88,8 @@ def verify_wheel(wheel: pathlib.Path) -> None:
         text=True,
     )
     [tag] = re.findall(r"manylinux_\d+_\d+_\w+(?=\.whl)", wheel.name)
-    # It cannot know that libsonde_client, which the Python package needs, is in the wheel's data; so
-    # its verdict on the versions of symbols counts, and verify_files() has checked the libraries.
+    # It cannot know that libsonde_client, which the Python package needs, is in the wheel's data.
+    # So its verdict on symbols counts; verify_files() has checked the libraries.
     text = " ".join(done.stdout.split())
     if done.returncode or f'constrains the platform tag to "{tag}"' not in text:
         raise DistributionError(
