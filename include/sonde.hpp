@@ -482,6 +482,12 @@ inline int level() noexcept
     return sonde_level();
 }
 
+// The number of values that this process has dropped so far; see sonde.h.
+inline std::uint64_t dropped() noexcept
+{
+    return sonde_dropped();
+}
+
 } // namespace sonde
 
 #endif

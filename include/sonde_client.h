@@ -117,7 +117,7 @@ SONDE_API int sonde_client_query(struct sonde_client *client, const struct sonde
 // The highest point of each group over the whole range of `query`, and its time: one series of one
 // point for each group, with all tags of the series that had it; of equal points the first one.
 // `by` has the keys of the groups, and NULL at the end; if `by` is NULL, every series is a group.
-// Only the metric, filters, start and end of the query count. It reads summaries instead of points.
+// Only the metric, filters, start and end of the query count. Of many points it reads summaries.
 SONDE_API int sonde_client_peaks(struct sonde_client *client, const struct sonde_query *query,
                                  const char *const *by, struct sonde_result **out,
                                  struct sonde_error *error);

@@ -3,7 +3,10 @@ SQLite, beside the programs that write these files otherwise: pandas, DuckDB and
 
 Peers get the first SONDE_BENCH_PEER_POINTS (default: 10 million) of the same points, because pandas
 holds them in memory; rates are compared. pandas and DuckDB do not have to read a recording: their
-table is in memory, or in a Parquet file that is in the page cache.
+table is in memory, or in a Parquet file that is in the page cache. The time that Python and they
+themselves take to start does not count; that of sonde does.
+
+Each file is imported again: values a second of `sonde import`.
 
 `memory` is the greatest anonymous memory of the process. The recording is mapped, and its pages are
 the page cache's.
@@ -28,11 +31,13 @@ SERIES, MEMORY_MAX = 100, 100 << 20
 FORMATS = ("csv", "parquet", "sqlite")
 
 DUCKDB = """
-import duckdb, sys
+import duckdb, sys, time
 form, table, out = sys.argv[1:]
+start = time.monotonic()
 options = {"csv": "FORMAT csv, HEADER", "parquet": "FORMAT parquet, COMPRESSION zstd"}[form]
 duckdb.sql("SET preserve_insertion_order = false; SET memory_limit = '4GB'")
 duckdb.sql(f"COPY (SELECT * FROM '{table}') TO '{out}' ({options})")
+print(time.monotonic() - start)
 """
 PANDAS = """
 import pandas, sys, time
@@ -60,9 +65,14 @@ def make_recording(folder, points, name):
             last = values[-1]
             times = 1_790_000_000_000_000_000 + (first + numpy.arange(steps)) * 100_000_000
             out.writelines(f"{t},{','.join(map(repr, row))}\n" for t, row in zip(times.tolist(), values.tolist()))
-    subprocess.run([SONDE, "import", "--format", "wide-csv", "--host", "n1", "-o", folder / name, table], check=True, stdout=subprocess.DEVNULL)
+    imported("wide-csv", table, folder / name, rows * SERIES)
     table.unlink()
     return folder / name
+
+
+def imported(form, file, out, values):
+    seconds, memory, _ = watched([SONDE, "import", "--format", form, "--host", "n1", "-o", out, file])
+    report("export", f"import of {form}, values a second", round(values / seconds), "1/s", seconds=round(seconds, 2), values=values, file_bytes=file.stat().st_size, memory_bytes=memory)
 
 
 def watched(command):
@@ -102,7 +112,7 @@ def peers_of(form, folder, small):
     for name, program in (("DuckDB", DUCKDB), ("pandas", PANDAS)):
         module = name.lower()
         if subprocess.run([sys.executable, "-c", f"import {module}, pyarrow"], stderr=subprocess.DEVNULL).returncode == 0:
-            yield name, [sys.executable, "-c", program, form, f"{small}.parquet", out], name == "pandas"
+            yield name, [sys.executable, "-c", program, form, f"{small}.parquet", out], True
         else:
             say(f"{name} is not installed")
 
@@ -120,6 +130,8 @@ def main():
             rate = POINTS / seconds
             report("export", f"{form} points a second", round(rate), "1/s", seconds=round(seconds, 2), points=POINTS, file_bytes=out.stat().st_size, memory_bytes=memory)
             report("export", f"{form} memory", memory, "bytes", "the limit", MEMORY_MAX)
+            imported(form, out, folder / "back", POINTS)
+            shutil.rmtree(folder / "back")
             out.unlink()
             for name, command, says in peers_of(form, folder, folder / "part"):
                 seconds, memory, said = watched(command)

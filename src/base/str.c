@@ -2,7 +2,6 @@
 
 #include "base/huge_pages.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,32 +135,19 @@ struct str str_word(struct str *rest)
     return word;
 }
 
-bool str_to_double(struct str s, double *out)
-{
-    // strtod needs a NUL and accepts hexadecimal numbers and leading blanks, which are invalid
-    // here.
-    char text[64];
-    if (s.size == 0 || s.size >= sizeof text || blank(s.data[0]))
-        return false;
-    for (size_t i = 0; i < s.size; i++)
-        if (s.data[i] == 'x' || s.data[i] == 'X' || s.data[i] == 0)
-            return false;
-    memcpy(text, s.data, s.size);
-    text[s.size] = 0;
-    char *end;
-    double value = strtod(text, &end);
-    if (*end)
-        return false;
-    *out = value;
-    return true;
-}
-
 bool str_to_u64(struct str s, uint64_t *out)
 {
     uint64_t value = 0;
+    size_t i = 0;
     if (s.size == 0)
         return false;
-    for (size_t i = 0; i < s.size; i++) {
+    for (; i < s.size && i < 19; i++) { // which 64 bits hold
+        unsigned digit = (unsigned)(s.data[i] - '0');
+        if (digit > 9)
+            return false;
+        value = value * 10 + digit;
+    }
+    for (; i < s.size; i++) {
         unsigned digit = (unsigned)(s.data[i] - '0');
         if (digit > 9 || __builtin_mul_overflow(value, 10, &value) ||
             __builtin_add_overflow(value, digit, &value))

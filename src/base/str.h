@@ -69,7 +69,7 @@ struct str str_word(struct str *rest);
 
 // Parse a string that is completely a number, without blanks. Return true and set *out, or return
 // false and leave *out unchanged.
-bool str_to_double(struct str s, double *out); // decimal, exponent, inf, nan; no hex
+bool str_to_double(struct str s, double *out); // decimal, exponent, inf, nan; no hex (decimal.c)
 bool str_to_i64(struct str s, int64_t *out);
 bool str_to_u64(struct str s, uint64_t *out);
 

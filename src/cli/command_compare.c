@@ -1,16 +1,19 @@
 // command_compare.c - the differences between runs: their descriptions, the durations of their
 // spans, and values of metrics. Each side is one run or several; report/difference.h judges.
 #include "base/array.h"
+#include "cli/annotations.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
+#include "cli/comparison.h"
 #include "cli/data_request.h"
 #include "cli/run_facts.h"
 
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "base/printable.h"
-#include "report/difference.h"
+#include "launch/parameters.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,7 +21,6 @@
 #include <stdlib.h>
 
 enum {
-    RUNS_MAX = 32, // on a side
     NAMES_MAX = 4096,
     FACT_KEY_WIDTH = 20, // bytes in the table of changes, for a width of 80 columns
     FACT_WIDTH = 26,
@@ -26,39 +28,8 @@ enum {
 };
 static const double LEAST_CHANGE = 0.01; // docs/compare.md
 
-struct timed {
-    int64_t t_ns;
-    double value;
-};
-
-// The values of one span or metric in one run.
-struct values {
-    struct timed *list;
-    size_t count, capacity;
-    double *plain;
-};
-
-struct compared {
-    char *name;
-    bool is_span;
-    struct values of[2][RUNS_MAX];
-    bool on_both; // else only one side has it, so no difference can be computed
-    struct difference difference;
-};
-
-struct comparison {
-    const struct options *o;
-    char *words[2]; // the arguments, divided at commas
-    char *runs[2][RUNS_MAX];
-    size_t count[2];
-    json_t *facts[2];
-    struct compared **list;
-    size_t compared_count, capacity;
-    struct error *e;
-};
-
-static const char *const statistics[DIFFERENCE_STATISTICS] = {"mean", "p50", "p95", "total",
-                                                              "peak"};
+const char *const comparison_statistics[DIFFERENCE_STATISTICS] = {"mean", "p50", "p95", "total",
+                                                                  "peak"};
 
 // ---------------------------------------------------------------- --fail-if
 
@@ -87,7 +58,8 @@ static int read_condition(const char *text, struct condition *c, struct error *e
                c->change != 0 && c->name.size;
         c->change /= 100;
         int which = 0;
-        while (which < DIFFERENCE_STATISTICS && !str_eq(statistic, str_of(statistics[which])))
+        while (which < DIFFERENCE_STATISTICS &&
+               !str_eq(statistic, str_of(comparison_statistics[which])))
             which++;
         good = good && which < DIFFERENCE_STATISTICS;
         c->statistic = (enum difference_statistic)which;
@@ -195,31 +167,61 @@ static int take_metric(struct comparison *c, struct data_request *a, int side, s
     return rc;
 }
 
-// Reads run.json, or job.json of a running job; a recording may have neither.
-static void take_facts(struct comparison *c, int side, const char *run)
+// Reads run.json, or job.json of a running job; a recording may have neither. Names a description
+// that cannot be read as missing.
+static bool read_description(struct comparison *c, struct data_request *a, const char *run,
+                             struct job *out)
 {
     static const char *const names[] = {JOB_RUN_FILE, JOB_FILE};
     struct target_options places = data_request_targets(c->o);
     struct target t;
+    bool found = false;
     places.files = true;
     if (target_find(run, NULL, &places, &t, NULL) < 0)
-        return;
+        return false;
     char *slash = strrchr(t.path, '/');
     if (slash && folder_is_recording(slash + 1))
         *slash = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++) {
         char path[FOLDER_PATH_MAX + 16];
-        struct job job;
+        struct error why = {0};
         snprintf(path, sizeof path, "%s/%s", t.path, names[i]);
-        bool known = job_read(path, &job, NULL) == 0;
-        json_t *facts = known ? run_facts(&job) : NULL;
-        run_facts_join(c->facts[side], facts);
-        json_decref(facts);
-        job_free(&job);
-        if (known)
-            break;
+        int rc = job_read(path, out, &why);
+        found = rc == 0;
+        if (rc && rc != -ENOENT)
+            data_request_missing(a, why.text);
     }
     target_free(&t);
+    return found;
+}
+
+static void take_parameters(const struct store_event *event, void *user)
+{
+    parameters_add_event(user, event);
+}
+
+// A run that has not ended has its parameters only in the recordings of its nodes.
+static void take_facts(struct comparison *c, struct data_request *a, int side, const char *run)
+{
+    struct job job = {0};
+    struct parameters parameters = {0};
+    bool known = read_description(c, a, run, &job);
+    if (!json_object_get(job.about, "config") && !job.end_ns) {
+        annotations_each(a->client, PARAMETERS_TAG, take_parameters, &parameters, NULL, NULL);
+        job.about = job.about ? job.about : json_object();
+        parameters_describe(&parameters, job.about);
+    }
+    json_int_t lost = json_integer_value(json_object_get(job.about, "config_lost"));
+    if (lost) {
+        char text[FOLDER_PATH_MAX + 64];
+        snprintf(text, sizeof text, "%lld parameters of %.256s", (long long)lost, run);
+        data_request_missing(a, text);
+    }
+    json_t *facts = known ? run_facts(&job) : run_facts_of(job.about);
+    run_facts_join(c->facts[side], facts);
+    json_decref(facts);
+    parameters_free(&parameters);
+    job_free(&job);
 }
 
 static int read_run(struct comparison *c, int side, size_t run, int *code)
@@ -232,8 +234,9 @@ static int read_run(struct comparison *c, int side, size_t run, int *code)
     rc = take_spans(c, &a, side, run);
     if (!rc && options_text(c->o, OPT_COMPARE_METRIC))
         rc = take_metric(c, &a, side, run);
+    if (!rc)
+        take_facts(c, &a, side, c->runs[side][run]);
     *code = data_request_close(&a, *code);
-    take_facts(c, side, c->runs[side][run]);
     return rc;
 }
 
@@ -245,11 +248,11 @@ static int cut_runs(struct comparison *c, int side)
         next = strchr(at, ',');
         if (next)
             *next++ = 0;
-        if (!*at || c->count[side] == RUNS_MAX)
+        if (!*at || c->count[side] == COMPARE_RUNS_MAX)
             return error_set(c->e, -EINVAL,
                              *at ? "more than %d runs on a side"
                                  : "a run's name is empty: write RUN,RUN (at most %d)",
-                             RUNS_MAX);
+                             COMPARE_RUNS_MAX);
         c->runs[side][c->count[side]++] = at;
     }
     return c->words[side] && c->facts[side] ? 0 : error_set(c->e, -ENOMEM, "out of memory");
@@ -275,7 +278,7 @@ static bool make_plain(struct values *v)
 
 static bool compute(struct comparison *c, struct compared *x)
 {
-    struct difference_run runs[2][RUNS_MAX];
+    struct difference_run runs[2][COMPARE_RUNS_MAX];
     size_t count[2] = {0};
     for (int side = 0; side < 2; side++)
         for (size_t i = 0; i < c->count[side]; i++) {
@@ -335,7 +338,7 @@ static int judge(struct comparison *c)
 
 // ---------------------------------------------------------------- output
 
-static const char *verdict_word(const struct compared *x)
+const char *comparison_verdict(const struct compared *x)
 {
     static const char *const words[2][3] = {{"", "lower", "higher"}, {"", "faster", "slower"}};
     return words[x->is_span][x->difference.verdict];
@@ -346,16 +349,21 @@ static void add_value_cell(struct columns *t, const struct compared *x, double v
     columns_cell(t, "%.4g%s", value, x->is_span ? "s" : "");
 }
 
-// "+3.1 % (+2.2 to +4.0)"
-static void add_change(struct columns *t, const struct difference_estimate *e)
+bool comparison_shows(const struct compared *x, enum difference_statistic statistic)
+{
+    return statistic != (x->is_span ? DIFFERENCE_PEAK : DIFFERENCE_TOTAL);
+}
+
+void comparison_change(const struct difference_estimate *e, char out[COMPARISON_CHANGE_MAX])
 {
     double change = 100 * difference_relative(e->before, e->after), scale = 100 / fabs(e->before);
     if (isnan(change))
-        columns_cell(t, "new");
+        snprintf(out, COMPARISON_CHANGE_MAX, "new");
     else if (!e->has_interval || e->before == 0)
-        columns_cell(t, "%+.1f%%", change);
+        snprintf(out, COMPARISON_CHANGE_MAX, "%+.1f%%", change);
     else
-        columns_cell(t, "%+.1f%% (%+.1f to %+.1f)", change, e->low * scale, e->high * scale);
+        snprintf(out, COMPARISON_CHANGE_MAX, "%+.1f%% (%+.1f to %+.1f)", change, e->low * scale,
+                 e->high * scale);
 }
 
 // Cuts a long text to the part that differs from the other one, and a few bytes before it.
@@ -374,12 +382,9 @@ static void add_fact(struct columns *t, const char *text, const char *other)
     buf_free(&part);
 }
 
-static void write_changes(const struct comparison *c, struct buf *out)
+size_t comparison_facts(const struct comparison *c, comparison_fact_fn *take, void *user)
 {
-    static const char *const titles[] = {"changed", "before", "after"};
-    struct columns t = {0};
-    size_t rows = 0;
-    columns_titles(&t, titles, 3);
+    size_t count = 0;
     for (int turn = 0; turn < 2; turn++) {
         const char *key;
         json_t *value;
@@ -389,13 +394,27 @@ static void write_changes(const struct comparison *c, struct buf *out)
                        *after = json_string_value(json_object_get(c->facts[1], key));
             if ((turn && before) || (before && after && strcmp(before, after) == 0))
                 continue;
-            columns_cut_text(&t, str_of(key), FACT_KEY_WIDTH);
-            add_fact(&t, before, after);
-            add_fact(&t, after, before);
-            rows++;
+            take(user, key, before, after);
+            count++;
         }
     }
-    if (rows)
+    return count;
+}
+
+static void add_row(void *user, const char *key, const char *before, const char *after)
+{
+    struct columns *t = user;
+    columns_cut_text(t, str_of(key), FACT_KEY_WIDTH);
+    add_fact(t, before, after);
+    add_fact(t, after, before);
+}
+
+static void write_changes(const struct comparison *c, struct buf *out)
+{
+    static const char *const titles[] = {"changed", "before", "after"};
+    struct columns t = {0};
+    columns_titles(&t, titles, 3);
+    if (comparison_facts(c, add_row, &t))
         columns_write(&t, out);
     else
         buf_printf(out, "The descriptions of the runs are the same.\n");
@@ -415,15 +434,17 @@ static void write_text(const struct comparison *c, struct buf *out)
         const struct compared *x = c->list[i];
         for (int which = 0; x->on_both && which < DIFFERENCE_STATISTICS; which++) {
             const struct difference_estimate *e = &x->difference.of[which];
-            if (which == (x->is_span ? DIFFERENCE_PEAK : DIFFERENCE_TOTAL))
+            char change[COMPARISON_CHANGE_MAX];
+            if (!comparison_shows(x, (enum difference_statistic)which))
                 continue;
             rows++;
+            comparison_change(e, change);
             columns_cut_text(&t, str_of(which ? "" : x->name), 20);
-            columns_cell(&t, "%s", statistics[which]);
+            columns_cell(&t, "%s", comparison_statistics[which]);
             add_value_cell(&t, x, e->before);
             add_value_cell(&t, x, e->after);
-            add_change(&t, e);
-            columns_cell(&t, "%s", which ? "" : verdict_word(x));
+            columns_cell(&t, "%s", change);
+            columns_cell(&t, "%s", which ? "" : comparison_verdict(x));
         }
     }
     if (rows)
@@ -470,7 +491,7 @@ static void write_json(const struct comparison *c, struct buf *out)
         json_key_bool(&w, "on_both_sides", x->on_both);
         if (x->on_both) {
             const struct difference *d = &x->difference;
-            json_key_string(&w, "verdict", str_of(d->verdict ? verdict_word(x) : "same"));
+            json_key_string(&w, "verdict", str_of(d->verdict ? comparison_verdict(x) : "same"));
             json_key_u64(&w, "count_before", d->count_before);
             json_key_u64(&w, "count_after", d->count_after);
             json_key_u64(&w, "warm_up_before", d->warm_up_before);
@@ -478,7 +499,7 @@ static void write_json(const struct comparison *c, struct buf *out)
         }
         for (int which = 0; x->on_both && which < DIFFERENCE_STATISTICS; which++) {
             const struct difference_estimate *e = &x->difference.of[which];
-            json_key(&w, str_of(statistics[which]));
+            json_key(&w, str_of(comparison_statistics[which]));
             json_begin_object(&w);
             json_key_double(&w, "before", e->before);
             json_key_double(&w, "after", e->after);
@@ -531,6 +552,18 @@ static int failed_condition(const struct comparison *c, const struct condition *
                      STR_ARG(condition->name));
 }
 
+static int write_page(const struct comparison *c, const char *path, struct error *e)
+{
+    struct buf page = {0};
+    comparison_html(c, &page);
+    int rc = page.failed ? -ENOMEM : atomic_file_write(path, buf_str(&page), 0);
+    buf_free(&page);
+    if (rc)
+        return error_set(e, rc, "cannot write %s: %s", path, strerror(-rc));
+    log_say("wrote %s", path);
+    return 0;
+}
+
 int command_compare(const struct options *o)
 {
     struct error e;
@@ -550,9 +583,12 @@ int command_compare(const struct options *o)
         rc = judge(&c);
     if (!rc && fail_if)
         rc = failed_condition(&c, &condition, &failed, &e);
+    const char *page = options_text(o, OPT_COMPARE_OUTPUT);
+    if (!rc && page)
+        rc = write_page(&c, page, &e);
     if (!rc && options_flag(o, OPT_JSON))
         write_json(&c, &out);
-    else if (!rc)
+    else if (!rc && !page)
         write_text(&c, &out);
     comparison_free(&c);
     if (rc)

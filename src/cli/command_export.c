@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/data_request.h"
+#include "cli/export_copies.h"
 
 #include "base/log.h"
 #include "export/job_copy.h"
@@ -22,8 +23,8 @@ struct export_inputs {
     struct target *targets;
     const char **paths;
     size_t count;
-    char copies[FOLDER_PATH_MAX]; // the folder of all copies; empty: not made
-    struct buf missing;           // nodes of running jobs
+    struct export_copies copies;
+    struct buf missing; // nodes of running jobs
 };
 
 static void on_signal(int number)
@@ -47,37 +48,33 @@ static void show_progress(const struct export_counts *counts, void *user)
                 (unsigned long long)counts->points);
 }
 
-// ---------------------------------------------------------------- which recordings
-
-// Open files stay readable, so nothing is left of the copies even if this process is killed later.
-static void remove_copies(struct export_inputs *in)
+static void show_copying(const struct job_copy *copy, void *user)
 {
-    if (in->copies[0])
-        folder_remove(in->copies, NULL);
-    in->copies[0] = 0;
+    (void)user;
+    fprintf(stderr, "\r\033[Ksonde: copying the job, %.0f %%, %llu points", 100 * copy->share,
+            (unsigned long long)copy->points);
 }
+
+static bool shows_progress(const struct options *o)
+{
+    return isatty(STDERR_FILENO) && !options_flag(o, OPT_QUIET);
+}
+
+static void clear_progress(void)
+{
+    fputs("\r\033[K", stderr);
+}
+
+// ---------------------------------------------------------------- which recordings
 
 static void free_inputs(struct export_inputs *in)
 {
-    remove_copies(in);
+    export_copies_remove(&in->copies);
     for (size_t i = 0; i < in->count; i++)
         target_free(&in->targets[i]);
     free(in->targets);
     free(in->paths);
     buf_free(&in->missing);
-}
-
-static int make_copies_folder(struct export_inputs *in, struct error *e)
-{
-    const char *tmp = getenv("TMPDIR");
-    int n = snprintf(in->copies, sizeof in->copies - 32, "%s/sonde-export-XXXXXX",
-                     tmp && *tmp ? tmp : "/tmp");
-    if (n > 0 && n < (int)sizeof in->copies - 32 && mkdtemp(in->copies))
-        return 0;
-    int rc = error_set(e, -errno, "cannot make a folder in %s: %s; set TMPDIR",
-                       tmp && *tmp ? tmp : "/tmp", strerror(errno));
-    in->copies[0] = 0;
-    return rc;
 }
 
 // Copies the job of target i; its path becomes that of the copy.
@@ -86,20 +83,26 @@ static int copy_job(const struct options *o, struct export_inputs *in, size_t i,
 {
     struct target_options where = data_request_targets(o);
     struct sonde_client_options client = {.stop = stop};
-    struct job_copy copy = {.missing = in->missing};
+    bool shown = shows_progress(o);
+    struct job_copy copy = {.missing = in->missing, .progress = shown ? show_copying : NULL};
     struct sonde_client *job = NULL;
     struct target *t = &in->targets[i];
     const char *named = o->argument_count ? o->arguments[i] : NULL;
-    int rc = in->copies[0] ? 0 : make_copies_folder(in, e);
+    int rc = in->copies.path[0] ? 0 : export_copies_make(&in->copies, e);
     if (rc)
         return rc;
-    snprintf(t->path, sizeof t->path, "%s/%zu", in->copies, i);
+    snprintf(t->path, sizeof t->path, "%s/%zu", in->copies.path, i); // has room for the number
     if (mkdir(t->path, 0700) < 0)
         return error_set(e, -errno, "cannot make %s: %s", t->path, strerror(errno));
     copy.folder = t->path;
     rc = client_open(&named, named != NULL, &where, &client, &job, e);
     if (!rc)
         rc = job_copy_make(&copy, job, selection, e);
+    if (shown)
+        clear_progress();
+    if (rc == -ENOSPC || rc == -EDQUOT || rc == -EFBIG)
+        error_prefix(e, "TMPDIR (%s) has no space for a copy of the job; set it to another folder",
+                     export_copies_parent());
     in->missing = copy.missing;
     sonde_client_close(job);
     return rc;
@@ -165,7 +168,7 @@ static int write_all(const struct options *o, struct export_source *source,
                      struct export_sink *sink, struct export_counts *counts, struct error *e)
 {
     const char *path = options_text(o, OPT_EXPORT_OUTPUT);
-    bool shown = isatty(STDERR_FILENO) && !options_flag(o, OPT_QUIET);
+    bool shown = shows_progress(o);
     struct export_watch watch = {stop, shown ? show_progress : NULL, source};
     struct export_output output;
     int rc = export_output_open(&output, path ? path : "-", e);
@@ -178,7 +181,7 @@ static int write_all(const struct options *o, struct export_source *source,
              : export_run(source, sink, &watch, counts, e);
     rc = export_output_close(&output, rc, e);
     if (shown)
-        fputs("\r\033[K", stderr);
+        clear_progress();
     return rc;
 }
 
@@ -266,7 +269,7 @@ int command_export(const struct options *o)
     int rc = find_inputs(o, &selection, &inputs, &e);
     if (!rc)
         rc = export_source_of_files(inputs.paths, inputs.count, &selection, &source, &e);
-    remove_copies(&inputs);
+    export_copies_remove(&inputs.copies); // open files stay readable
     if (rc && interrupted)
         end_by_signal();
     int code = rc ? command_failed(rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e)

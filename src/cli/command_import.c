@@ -9,8 +9,19 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 enum { HOST_MAX = 64 };
+
+struct importing {
+    const struct options *o;
+    const char *folder;
+    enum import_format *formats; // of each file
+    struct buf lines;            // for standard output: a line for each recording
+    struct buf made;             // paths of complete recordings, each with a zero byte
+    bool partly;
+};
 
 // The host from a file's name: the part before the first dot, as in "node-10hz" for
 // "node-10hz.csv.gz".
@@ -33,104 +44,43 @@ static bool own_metric(struct str name, struct store_metric *m)
     return found;
 }
 
-static void print_recording(const struct import_dragon_recording *r)
+// ---------------------------------------------------------------- databases of Dragon
+
+static void add_database(const struct import_dragon_recording *r, void *user)
 {
+    struct importing *im = user;
     if (r->bad)
         log_warning("%s: %llu rows could not be read and are left out", r->path,
                     (unsigned long long)r->bad);
-    struct buf out = {0};
-    buf_printf(&out, "%s: %llu values in %llu series, %llu rows", r->path,
+    buf_printf(&im->lines, "%s: %llu values in %llu series, %llu rows", r->path,
                (unsigned long long)r->values, (unsigned long long)r->series,
                (unsigned long long)r->rows);
     if (r->repeats)
-        buf_printf(&out, " (%llu replaced by later rows of the same time)",
+        buf_printf(&im->lines, " (%llu replaced by later rows of the same time)",
                    (unsigned long long)r->repeats);
-    buf_printf(&out, ", %llu bytes\n", (unsigned long long)r->file_bytes);
-    command_print(&out);
+    buf_printf(&im->lines, ", %llu bytes\n", (unsigned long long)r->file_bytes);
 }
 
-static int import_databases(const struct options *o, const char *folder, struct error *e)
+static int import_databases(struct importing *im, struct error *e)
 {
-    struct import_dragon_options dragon = {.paths = (const char *const *)o->arguments,
-                                           .count = (size_t)o->argument_count,
-                                           .folder = folder,
-                                           .host = options_text(o, OPT_HOST),
+    const char **paths = calloc((size_t)im->o->argument_count, sizeof *paths);
+    struct import_dragon_options dragon = {.paths = paths,
+                                           .folder = im->folder,
+                                           .host = options_text(im->o, OPT_HOST),
                                            .own_metric = own_metric,
-                                           .made = print_recording};
-    int status = folder_make_all(folder, e);
-    return status ? status : import_dragon(&dragon, e);
+                                           .made = add_database,
+                                           .user = im};
+    if (!paths)
+        return error_set(e, -ENOMEM, "out of memory");
+    for (int i = 0; i < im->o->argument_count; i++)
+        if (im->formats[i] == IMPORT_FORMAT_DRAGON)
+            paths[dragon.count++] = im->o->arguments[i];
+    int rc = dragon.count ? import_dragon(&dragon, e) : 0;
+    free(paths);
+    return rc;
 }
 
-static void print_host(const struct import_hosts_recording *r, void *user)
-{
-    (void)user;
-    struct buf out = {0};
-    buf_printf(&out, "%s: %llu values in %llu series, %llu spans and annotations, %llu bytes\n",
-               r->path, (unsigned long long)r->values, (unsigned long long)r->series,
-               (unsigned long long)r->events, (unsigned long long)r->file_bytes);
-    command_print(&out);
-}
-
-// All files together: their points and events go to one recording of each host.
-static int import_points(const struct options *o, import_fn *read, const char *folder, bool *partly,
-                         struct error *e)
-{
-    char host[HOST_MAX + 1];
-    host_of(o->arguments[0], host);
-    const char *given = options_text(o, OPT_HOST);
-    struct import_hosts_options where = {.folder = folder, .host = str_of(given ? given : host)};
-    struct import_hosts *to = NULL;
-    int rc = folder_make_all(folder, e);
-    if (!rc)
-        rc = import_hosts_begin(&where, &to, e);
-    for (int i = 0; i < o->argument_count && !rc; i++) {
-        struct import_stats stats;
-        rc = read(o->arguments[i], to, &stats, e);
-        if (!rc && stats.truncated)
-            log_warning("%s: the end of the file is missing; what is in front of it is read",
-                        o->arguments[i]);
-        *partly |= !rc && stats.truncated;
-        if (!rc && stats.bad_rows)
-            log_warning("%s: %llu rows could not be read and are left out", o->arguments[i],
-                        (unsigned long long)stats.bad_rows);
-    }
-    if (rc) {
-        import_hosts_cancel(to);
-        return rc;
-    }
-    return import_hosts_end(to, print_host, NULL, e);
-}
-
-// A table with a column for each series, or a file of dask-metrics: a recording of one host.
-static int import_table(const struct options *o, enum store_import_format format,
-                        const char *folder, struct error *e)
-{
-    const char *given = options_text(o, OPT_HOST);
-    char host[HOST_MAX + 1], path[FOLDER_PATH_MAX];
-    if (given)
-        snprintf(host, sizeof host, "%s", given);
-    else
-        host_of(o->arguments[0], host);
-    int n = snprintf(path, sizeof path, "%s/%s.sonde", folder, host);
-    int status = n < 0 || n >= (int)sizeof path
-                     ? error_set(e, -ENAMETOOLONG, "the path of the recording is too long")
-                     : folder_make_all(folder, e);
-    struct store_import_stats stats = {0};
-    if (status == 0)
-        status = store_import(format, o->arguments[0], path, str_of(host), &stats, e);
-    if (status < 0)
-        return status;
-    if (stats.bad_rows || stats.bad_cells)
-        log_warning("%s: %llu rows and %llu cells could not be read and are left out",
-                    o->arguments[0], (unsigned long long)stats.bad_rows,
-                    (unsigned long long)stats.bad_cells);
-    struct buf out = {0};
-    buf_printf(&out, "%s: %llu values in %llu series, %llu rows, %llu bytes (%.3f a value)\n", path,
-               (unsigned long long)stats.values, (unsigned long long)stats.columns,
-               (unsigned long long)stats.rows, (unsigned long long)stats.file_bytes,
-               stats.values ? (double)stats.file_bytes / (double)stats.values : 0);
-    return command_print(&out);
-}
+// ---------------------------------------------------------------- tables of points
 
 static const struct {
     const char *name;
@@ -148,36 +98,173 @@ static const struct {
     [IMPORT_FORMAT_LDMS] = {"ldms-csv", import_ldms},
 };
 
-// The format that is named, or else that of the files, which have to have one.
-static int choose_format(const struct options *o, enum import_format *out, struct error *e)
+static void add_made(struct importing *im, const char *path)
 {
+    buf_add(&im->made, path, strlen(path) + 1);
+}
+
+static void add_host(const struct import_hosts_recording *r, void *user)
+{
+    struct importing *im = user;
+    add_made(im, r->path);
+    buf_printf(&im->lines,
+               "%s: %llu values in %llu series, %llu spans and annotations, %llu bytes\n", r->path,
+               (unsigned long long)r->values, (unsigned long long)r->series,
+               (unsigned long long)r->events, (unsigned long long)r->file_bytes);
+}
+
+static int import_file(struct importing *im, const char *path, import_fn *read,
+                       struct import_hosts *to, struct error *e)
+{
+    struct import_stats stats;
+    int rc = read(path, to, &stats, e);
+    if (!rc && stats.truncated)
+        log_warning("%s: the end of the file is missing; what is in front of it is read", path);
+    im->partly |= !rc && stats.truncated;
+    if (!rc && stats.bad_rows)
+        log_warning("%s: %llu rows could not be read and are left out", path,
+                    (unsigned long long)stats.bad_rows);
+    return rc;
+}
+
+// All files together: their points and events go to one recording of each host.
+static int import_points(struct importing *im, struct error *e)
+{
+    const struct options *o = im->o;
+    struct import_hosts *to = NULL;
+    char host[HOST_MAX + 1];
+    int rc = 0;
+    for (int i = 0; i < o->argument_count && !rc; i++) {
+        import_fn *read = formats[im->formats[i]].rows;
+        if (read && !to) {
+            host_of(o->arguments[i], host);
+            const char *given = options_text(o, OPT_HOST);
+            struct import_hosts_options where = {.folder = im->folder,
+                                                 .host = str_of(given ? given : host),
+                                                 .own_metric = own_metric};
+            rc = import_hosts_begin(&where, &to, e);
+        }
+        if (read && !rc)
+            rc = import_file(im, o->arguments[i], read, to, e);
+    }
+    if (rc) {
+        import_hosts_cancel(to);
+        return rc;
+    }
+    return to ? import_hosts_end(to, add_host, im, e) : 0;
+}
+
+// ---------------------------------------------------------------- a recording of each file
+
+static bool is_table(enum import_format format)
+{
+    return format == IMPORT_FORMAT_WIDE_CSV || format == IMPORT_FORMAT_DASK;
+}
+
+// A table with a column for each series, or a file of dask-metrics: a recording of one host.
+static int import_table(struct importing *im, const char *file, enum store_import_format format,
+                        struct error *e)
+{
+    const char *given = options_text(im->o, OPT_HOST);
+    char host[HOST_MAX + 1], path[FOLDER_PATH_MAX];
+    if (given)
+        snprintf(host, sizeof host, "%s", given);
+    else
+        host_of(file, host);
+    int n = snprintf(path, sizeof path, "%s/%s.sonde", im->folder, host);
+    if (n < 0 || n >= (int)sizeof path)
+        return error_set(e, -ENAMETOOLONG, "the path of the recording is too long");
+    struct store_import_stats stats = {0};
+    int rc = store_import(format, file, path, str_of(host), &stats, e);
+    if (rc)
+        return rc;
+    add_made(im, path);
+    if (stats.bad_rows || stats.bad_cells)
+        log_warning("%s: %llu rows and %llu cells could not be read and are left out", file,
+                    (unsigned long long)stats.bad_rows, (unsigned long long)stats.bad_cells);
+    buf_printf(&im->lines, "%s: %llu values in %llu series, %llu rows, %llu bytes (%.3f a value)\n",
+               path, (unsigned long long)stats.values, (unsigned long long)stats.columns,
+               (unsigned long long)stats.rows, (unsigned long long)stats.file_bytes,
+               stats.values ? (double)stats.file_bytes / (double)stats.values : 0);
+    return 0;
+}
+
+static int import_tables(struct importing *im, struct error *e)
+{
+    int rc = 0;
+    for (int i = 0; i < im->o->argument_count && !rc; i++)
+        if (is_table(im->formats[i]))
+            rc = import_table(im, im->o->arguments[i],
+                              im->formats[i] == IMPORT_FORMAT_DASK ? IMPORT_DASK : IMPORT_WIDE_CSV,
+                              e);
+    return rc;
+}
+
+// ---------------------------------------------------------------- all
+
+// The format that is named, or else that of each file.
+static int choose_formats(struct importing *im, struct error *e)
+{
+    const struct options *o = im->o;
     const char *name = options_text(o, OPT_FORMAT);
-    *out = IMPORT_FORMAT_UNKNOWN;
+    enum import_format named = IMPORT_FORMAT_UNKNOWN;
+    int rc = 0, tables = 0;
+    im->formats = calloc((size_t)o->argument_count, sizeof *im->formats);
+    if (!im->formats)
+        return error_set(e, -ENOMEM, "out of memory");
     for (size_t i = 1; name && i < sizeof formats / sizeof *formats; i++)
         if (strcmp(name, formats[i].name) == 0)
-            *out = (enum import_format)i;
-    for (int i = 0; i < o->argument_count && !name; i++) {
-        enum import_format found;
-        int rc = import_format_of(o->arguments[i], &found, e);
-        if (rc)
-            return rc;
-        found = found == IMPORT_FORMAT_UNKNOWN ? IMPORT_FORMAT_WIDE_CSV : found;
-        if (i && found != *out)
-            return error_set(e, -EINVAL, "%s is %s, %s is %s: import them one after the other",
-                             o->arguments[0], formats[*out].name, o->arguments[i],
-                             formats[found].name);
-        *out = found;
+            named = (enum import_format)i;
+    for (int i = 0; i < o->argument_count && !rc; i++) {
+        im->formats[i] = named;
+        if (!name)
+            rc = import_format_of(o->arguments[i], &im->formats[i], e);
+        if (im->formats[i] == IMPORT_FORMAT_UNKNOWN)
+            im->formats[i] = IMPORT_FORMAT_WIDE_CSV;
+        tables += is_table(im->formats[i]);
     }
-    return 0;
+    if (!rc && tables > 1 && options_text(o, OPT_HOST))
+        rc =
+            error_set(e, -EINVAL,
+                      "--host with %d tables: each is a recording of its own; leave out --host, or "
+                      "import them one after the other",
+                      tables);
+    return rc;
+}
+
+static void remove_made(struct importing *im)
+{
+    struct str rest = buf_str(&im->made);
+    while (rest.size) {
+        struct str path = str_cut(&rest, 0);
+        unlink(path.data);
+    }
+}
+
+// Databases come last: the unreadable ones are named, and the recordings of the others stay.
+static int import_all(struct importing *im, struct error *e)
+{
+    int rc = folder_make_all(im->folder, e);
+    if (!rc)
+        rc = import_points(im, e);
+    if (!rc)
+        rc = import_tables(im, e);
+    if (!rc && (im->made.failed || im->lines.failed))
+        rc = error_set(e, -ENOMEM, "out of memory");
+    if (rc) {
+        remove_made(im);
+        im->lines.size = 0;
+        return rc;
+    }
+    return import_databases(im, e);
 }
 
 int command_import(const struct options *o)
 {
     struct error e;
-    const char *folder = options_text(o, OPT_OUTPUT), *given = options_text(o, OPT_HOST);
-    enum import_format format;
-    bool partly = false;
-    if (!folder)
+    const char *given = options_text(o, OPT_HOST);
+    struct importing im = {.o = o, .folder = options_text(o, OPT_OUTPUT)};
+    if (!im.folder)
         return command_failed(
             EXIT_USAGE,
             (error_set(&e, -EINVAL, "-o DIR is missing: the folder for the recording"), &e));
@@ -185,19 +272,19 @@ int command_import(const struct options *o)
         return command_failed(
             EXIT_USAGE,
             (error_set(&e, -EINVAL, "--host: '%.80s' is not the name of a host", given), &e));
-    int rc = choose_format(o, &format, &e);
-    if (rc)
-        return command_failed(rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e);
-    bool table = format == IMPORT_FORMAT_WIDE_CSV || format == IMPORT_FORMAT_DASK;
-    if (table && o->argument_count > 1)
-        return command_failed(
-            EXIT_USAGE, (error_set(&e, -EINVAL, "%s: one FILE only", formats[format].name), &e));
-    if (format == IMPORT_FORMAT_DRAGON)
-        rc = import_databases(o, folder, &e);
-    else if (table)
-        rc = import_table(o, format == IMPORT_FORMAT_DASK ? IMPORT_DASK : IMPORT_WIDE_CSV, folder,
-                          &e);
-    else
-        rc = import_points(o, formats[format].rows, folder, &partly, &e);
-    return rc < 0 ? command_failed(EXIT_FAILED, &e) : rc ? rc : partly ? EXIT_PARTLY : EXIT_OK;
+    int rc = choose_formats(&im, &e), code;
+    if (rc) {
+        code = command_failed(rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e);
+    } else {
+        rc = import_all(&im, &e);
+        code = command_print(&im.lines);
+        if (rc)
+            code = command_failed(EXIT_FAILED, &e);
+        else if (im.partly && code == EXIT_OK)
+            code = EXIT_PARTLY;
+    }
+    free(im.formats);
+    buf_free(&im.lines);
+    buf_free(&im.made);
+    return code;
 }

@@ -39,11 +39,25 @@ static void flatten(json_t *to, const char *prefix, const char *key, const json_
     buf_free(&text);
 }
 
-json_t *run_facts(const struct job *job)
+static void add_about(json_t *to, const json_t *about)
 {
     // "name" and "note" are missing here, because their purpose is to distinguish runs.
     static const char *const members[] = {"config",  "tags",        "git",     "nodes",
                                           "machine", "environment", "modules", "directory"};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        flatten(to, "", members[i], json_object_get(about, members[i]));
+}
+
+json_t *run_facts_of(const json_t *about)
+{
+    json_t *out = json_object();
+    if (out)
+        add_about(out, about);
+    return out;
+}
+
+json_t *run_facts(const struct job *job)
+{
     char number[32];
     json_t *out = json_object();
     if (!out)
@@ -56,8 +70,7 @@ json_t *run_facts(const struct job *job)
         snprintf(number, sizeof number, "%d", job->exit_code);
         set_text(out, "", "exit", number);
     }
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        flatten(out, "", members[i], json_object_get(job->about, members[i]));
+    add_about(out, job->about);
     return out;
 }
 

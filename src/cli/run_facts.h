@@ -11,6 +11,9 @@
 // NULL: out of memory.
 json_t *run_facts(const struct job *job);
 
+// Those of "about" alone (job.h); NULL, or without an object: an empty list.
+json_t *run_facts_of(const json_t *about);
+
 // Adds the facts of one more run to a side; a fact that differs between its runs gets all values.
 void run_facts_join(json_t *side, const json_t *run);
 

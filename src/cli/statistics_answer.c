@@ -2,6 +2,7 @@
 
 #include "base/json_writer.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "cli/answers.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
@@ -13,6 +14,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -63,21 +65,64 @@ static int all_metrics(struct work *w, struct error *e)
 
 // ---------------------------------------------------------------- queries
 
-static int ask(struct work *w, size_t i, const struct data_range *range, struct error *e)
+// Several threads take the expressions one by one. Each of them has the exact values of one
+// expression, 128 MB, and its slice, 64 MB.
+struct asked {
+    struct work *w;
+    struct data_range range;
+    struct statistics_recorded recorded;
+    struct error *errors; // one for each expression; code 0: none
+    atomic_bool failed;   // no further expression is begun
+};
+
+static void ask_one(void *user, size_t i)
 {
+    struct asked *a = user;
+    struct work *w = a->w;
     struct statistics_request r = {.expression = w->expressions.texts[i],
                                    .by = w->by[0] ? w->by : NULL,
                                    .span = options_text(w->o, OPT_STATISTICS_SPAN),
-                                   .start_ns = range->start_ns,
-                                   .end_ns = range->end_ns,
-                                   .quantiles = w->kind == STATISTICS_ALL};
-    int rc = statistics_of(w->asking.client, &r, &w->all[i], e);
+                                   .start_ns = a->range.start_ns,
+                                   .end_ns = a->range.end_ns,
+                                   .kind = w->kind,
+                                   .recorded = &a->recorded};
+    if (!atomic_load(&a->failed) &&
+        statistics_of(w->asking.client, &r, &w->all[i], &a->errors[i]) < 0)
+        atomic_store(&a->failed, true);
+}
+
+// The error of expression `i`, as far as possible with the name of a similar metric.
+static int explain(struct work *w, size_t i, const struct error *why, struct error *e)
+{
     struct expression x;
-    if (rc && client_unknown_metric(e) &&
+    *e = *why;
+    if (client_unknown_metric(e) &&
         expression_read(w->expressions.texts[i], &w->arena, &x, NULL) == 0)
         return data_request_unknown_metric(&w->asking, x.parsed.metric, e);
-    if (w->all[i].missing.size)
-        data_request_missing(&w->asking, buf_cstr(&w->all[i].missing));
+    return e->code;
+}
+
+static int ask_all(struct work *w, const struct data_range *range, struct error *e)
+{
+    struct asked a = {.w = w, .range = *range};
+    size_t count = w->expressions.count;
+    char *missing = NULL;
+    int rc = client_range(w->asking.client, &a.recorded.first_ns, &a.recorded.last_ns, &missing, e);
+    if (!rc && missing)
+        data_request_missing(&w->asking, missing);
+    free(missing);
+    a.errors = calloc(count + 1, sizeof *a.errors);
+    if (!rc && !a.errors)
+        rc = error_set(e, -ENOMEM, "out of memory");
+    if (!rc)
+        parallel_each(count, ask_one, &a);
+    for (size_t i = 0; i < count && !rc; i++) {
+        if (a.errors[i].code)
+            rc = explain(w, i, &a.errors[i], e);
+        else if (w->all[i].missing.size)
+            data_request_missing(&w->asking, buf_cstr(&w->all[i].missing));
+    }
+    free(a.errors);
     return rc;
 }
 
@@ -401,8 +446,7 @@ static int answer(struct work *w, struct error *e)
     w->all = calloc(w->expressions.count + 1, sizeof *w->all);
     if (!w->all)
         return command_failed(EXIT_FAILED, (error_set(e, -ENOMEM, "out of memory"), e));
-    for (size_t i = 0; i < w->expressions.count && !rc; i++)
-        rc = ask(w, i, &range, e);
+    rc = rc ? rc : ask_all(w, &range, e);
     if (!rc && options_flag(w->o, OPT_JSON))
         write_json(w, &out);
     else if (!rc && options_flag(w->o, OPT_CSV))

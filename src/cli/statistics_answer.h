@@ -4,8 +4,7 @@
 #define SONDE_CLI_STATISTICS_ANSWER_H
 
 #include "cli/options.h"
-
-enum statistics_kind { STATISTICS_ALL, STATISTICS_PEAKS };
+#include "client/statistics.h"
 
 // Executes the whole command line. Returns the exit code.
 int statistics_answer(const struct options *o, enum statistics_kind kind);

@@ -94,6 +94,14 @@ const char *sonde_client_name(const struct sonde_client *c)
     return origin_name(c->origins[0]);
 }
 
+bool client_is_recording(const struct sonde_client *c)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (!origin_is_recording(c->origins[i]))
+            return false;
+    return true;
+}
+
 // ---------------------------------------------------------------- queries
 
 static int ask_one(struct sonde_client *c, size_t i, const char *path, struct str body,

@@ -27,6 +27,9 @@ int client_open(const char *const *where, size_t count, const struct target_opti
                 const struct sonde_client_options *options, struct sonde_client **out,
                 struct error *e);
 
+// True if this process reads all data itself.
+bool client_is_recording(const struct sonde_client *c);
+
 // Does http_ask on the only origin. timeout_ms 0: the client's. -ENOTSUP: the client has several
 // origins.
 int client_ask(struct sonde_client *c, const char *path, struct str body, int timeout_ms,

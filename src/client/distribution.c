@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "query/percentile.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -41,37 +42,56 @@ static int estimate(struct distribution_room *room, struct distribution *d, stru
     return rc;
 }
 
-static int keep_value(struct distribution_room *room, struct distribution *d, double value,
-                      struct error *e)
+// `kept` of the values are not NaN.
+static int keep_values(struct distribution_room *room, struct distribution *d, const double *values,
+                       size_t count, size_t kept, struct error *e)
 {
     int rc = 0;
-    if (!d->estimated && !room->left)
+    if (!d->estimated && room->left < kept)
         rc = estimate(room, d, e);
-    if (rc)
+    for (size_t i = 0; i < count && d->estimated && !rc; i++)
+        rc = isnan(values[i]) ? 0 : count_in_sketch(room, d, values[i], e);
+    if (rc || d->estimated)
         return rc;
-    if (d->estimated)
-        return count_in_sketch(room, d, value, e);
-    if (!array_room(&d->values, &d->capacity, (size_t)d->count + 1, sizeof *d->values))
+    size_t n = (size_t)d->count;
+    if (!array_room(&d->values, &d->capacity, n + kept, sizeof *d->values))
         return error_set(e, -ENOMEM, "no memory for values");
-    d->values[d->count] = value;
-    room->left--;
+    for (size_t i = 0; i < count; i++)
+        if (!isnan(values[i]))
+            d->values[n++] = values[i];
+    room->left -= kept;
     return 0;
 }
 
-int distribution_add(struct distribution_room *room, struct distribution *d, double value,
-                     bool keep, struct error *e)
+// Adds the moments of these values by themselves (Chan, Golub and LeVeque), so that there is one
+// division for all of them.
+int distribution_add(struct distribution_room *room, struct distribution *d, const double *values,
+                     size_t count, bool keep, struct error *e)
 {
-    int rc = isnan(value) || !keep ? 0 : keep_value(room, d, value, e);
-    if (isnan(value) || rc)
+    long double sum = 0, squares = 0;
+    double smallest = INFINITY, largest = -INFINITY;
+    size_t added = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (isnan(values[i]))
+            continue;
+        added++;
+        sum += values[i];
+        smallest = values[i] < smallest ? values[i] : smallest;
+        largest = values[i] > largest ? values[i] : largest;
+    }
+    int rc = added && keep ? keep_values(room, d, values, count, added, e) : 0;
+    if (!added || rc)
         return rc;
-    if (!d->count || value < d->smallest)
-        d->smallest = value;
-    if (!d->count || value > d->largest)
-        d->largest = value;
-    long double difference = (long double)value - d->mean;
-    d->count++;
-    d->mean += difference / (long double)d->count;
-    d->squares += difference * ((long double)value - d->mean);
+    long double mean = sum / (long double)added, total = (long double)(d->count + added),
+                apart = mean - d->mean;
+    for (size_t i = 0; i < count; i++)
+        if (!isnan(values[i]))
+            squares += ((long double)values[i] - mean) * ((long double)values[i] - mean);
+    d->smallest = !d->count || smallest < d->smallest ? smallest : d->smallest;
+    d->largest = !d->count || largest > d->largest ? largest : d->largest;
+    d->squares += squares + apart * apart * (long double)d->count * (long double)added / total;
+    d->mean += apart * (long double)added / total;
+    d->count += added;
     return 0;
 }
 

@@ -38,8 +38,8 @@ struct distribution { // zero-initialised: empty
 };
 
 // Skips NaN. `keep` false: moments only, no quantiles. -ENOMEM, -E2BIG: too many buckets.
-int distribution_add(struct distribution_room *room, struct distribution *d, double value,
-                     bool keep, struct error *e);
+int distribution_add(struct distribution_room *room, struct distribution *d, const double *values,
+                     size_t count, bool keep, struct error *e);
 
 // of the population; NaN without values
 double distribution_deviation(const struct distribution *d);

@@ -19,7 +19,10 @@ static int class_of(int64_t distance_ns)
 static struct integral_class *find_class(struct integral *i, int number)
 {
     size_t at;
+    if (i->latest < i->count && i->classes[i->latest].number == number)
+        return &i->classes[i->latest];
     SEARCH_FIRST(at, i->count, i->classes[at].number >= number);
+    i->latest = at;
     if (at < i->count && i->classes[at].number == number)
         return &i->classes[at];
     if (!array_room(&i->classes, &i->capacity, i->count + 1, sizeof *i->classes))
@@ -42,7 +45,7 @@ bool integral_add(struct integral *i, int64_t t_ns, double value)
         long double height =
             i->rate ? (long double)value : ((long double)i->last + (long double)value) / 2;
         c->count++;
-        c->area += height * (long double)distance_ns / NS_PER_S;
+        c->area += height * (long double)distance_ns;
         c->time_ns += distance_ns;
     }
     i->any = true;
@@ -68,7 +71,7 @@ double integral_value(const struct integral *i, int64_t *covered_ns)
         area += i->classes[k].area;
         *covered_ns += i->classes[k].time_ns;
     }
-    return (double)area;
+    return (double)(area / NS_PER_S);
 }
 
 void integral_free(struct integral *i)

@@ -26,7 +26,7 @@ enum {
 struct integral_class {
     int number;
     uint64_t count;   // of distances
-    long double area; // value times seconds
+    long double area; // value times nanoseconds
     int64_t time_ns;
 };
 
@@ -36,6 +36,7 @@ struct integral { // zero-initialised: empty
     double last;
     struct integral_class *classes; // sorted by number
     size_t count, capacity;
+    size_t latest; // index of the class of the latest distance
 };
 
 // Times ascend. NaN is no point. False: no memory.

@@ -75,6 +75,11 @@ void origin_close(struct origin *o)
     free(o);
 }
 
+bool origin_is_recording(const struct origin *o)
+{
+    return o->inside != NULL;
+}
+
 const char *origin_name(const struct origin *o)
 {
     return o->path ? o->path : http_client_url(o->first);

@@ -21,6 +21,7 @@ struct origin;
 int origin_open(struct target *targets, size_t count, struct origin **out, struct error *e);
 // NULL is allowed; no request may be pending
 void origin_close(struct origin *o);
+bool origin_is_recording(const struct origin *o);
 const char *origin_name(const struct origin *o); // the address, or the (first) path
 
 // A callback about 20 times a second while a request waits; true cancels it (-ECANCELED). `stop`

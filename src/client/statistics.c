@@ -5,24 +5,22 @@
 #include "base/map.h"
 #include "client/expression.h"
 #include "client/integral.h"
+#include "client/peaks.h"
+#include "client/span_list.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SLICE_LEAST_NS = NS_PER_MS }; // a slice that is too large is halved, down to this length
-
-// A span from the list of spans.
-struct span {
-    int64_t start_ns, end_ns; // end_ns is exclusive
-    struct sonde_tag *tags;   // without the node
-    size_t tag_count;
-};
+static const double COUNTED_MAX = 1e18; // whatever number of points a server claims
+enum { SLICE_LEAST_NS = NS_PER_MS };    // a slice that is too large is halved, down to this length
 
 struct row_state {
     struct distribution values;
     bool some_estimated; // the server has estimated quantiles
+    double counted;      // of a search: its points, which were not read,
+    double best;         // and the highest one
 };
 
 // One series in one pass; a pass covers the whole range, or a span.
@@ -42,7 +40,8 @@ struct work {
     struct row_state *states; // parallel to out->rows
     size_t row_capacity, state_capacity;
     struct map rows; // tags (and the span) as text → row + 1
-    const struct span *span;
+    const struct listed_span *span;
+    bool searched; // the points of rows were counted, and only the highest ones were read
     // memory of the current pass
     struct arena pass;
     struct map series; // tags as text → number + 1
@@ -65,7 +64,7 @@ static int timeout_ms(const struct work *w, int *out)
         return 0;
     if (left_ns <= 0)
         return error_set(w->e, -ETIMEDOUT, "the statistics of %s took too long",
-                         w->request->expression);
+                         w->request->query ? w->request->query->metric : w->request->expression);
     *out = left_ns / NS_PER_MS < INT32_MAX ? (int)(left_ns / NS_PER_MS) + 1 : INT32_MAX;
     return 0;
 }
@@ -107,43 +106,6 @@ static int ask(struct work *w, struct sonde_query q, int64_t from_ns, int64_t to
 
 // ---------------------------------------------------------------- rows
 
-static const char *tag_value(const struct sonde_tag *tags, size_t count, const char *key)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(tags[i].key, key) == 0)
-            return tags[i].value;
-    return NULL;
-}
-
-static int by_key(const void *a, const void *b)
-{
-    return strcmp(((const struct sonde_tag *)a)->key, ((const struct sonde_tag *)b)->key);
-}
-
-// The tags of a series and of the span, sorted, with copied texts.
-static struct sonde_tag *join_tags(struct arena *arena, const struct sonde_series *s,
-                                   const struct span *span, size_t *count)
-{
-    size_t n = 0;
-    struct sonde_tag *tags =
-        arena_array(arena, s->tag_count + (span ? span->tag_count : 0), sizeof *tags);
-    for (size_t i = 0; tags && i < s->tag_count; i++)
-        tags[n++] = s->tags[i];
-    for (size_t i = 0; tags && span && i < span->tag_count; i++)
-        if (!tag_value(s->tags, s->tag_count, span->tags[i].key))
-            tags[n++] = span->tags[i];
-    for (size_t i = 0; tags && i < n; i++) {
-        tags[i].key = arena_strdup(arena, str_of(tags[i].key));
-        tags[i].value = arena_strdup(arena, str_of(tags[i].value));
-        if (!tags[i].key || !tags[i].value)
-            return NULL;
-    }
-    if (tags && n)
-        qsort(tags, n, sizeof *tags, by_key);
-    *count = n;
-    return tags;
-}
-
 static void add_key(struct buf *key, const char *name, const char *value)
 {
     buf_add(key, name, strlen(name) + 1);
@@ -169,7 +131,7 @@ static bool add_row(struct work *w, const struct sonde_tag *tags, size_t count)
     if (!array_room(&s->rows, &w->row_capacity, s->count + 1, sizeof *s->rows) ||
         !array_room(&w->states, &w->state_capacity, s->count + 1, sizeof *w->states))
         return false;
-    w->states[s->count] = (struct row_state){0};
+    w->states[s->count] = (struct row_state){.best = NAN};
     s->rows[s->count++] =
         (struct sonde_stats_row){.tags = tags, .tag_count = count, .integral = NAN};
     if (w->span && !w->request->by) {
@@ -183,7 +145,7 @@ static bool add_row(struct work *w, const struct sonde_tag *tags, size_t count)
 static size_t row_of(struct work *w, const struct sonde_series *series)
 {
     size_t count;
-    struct sonde_tag *tags = join_tags(&w->out->arena, series, w->span, &count);
+    struct sonde_tag *tags = span_join_tags(&w->out->arena, series, w->span, &count);
     struct buf key = {0};
     bool added = false;
     if (!tags)
@@ -234,31 +196,33 @@ static struct series_state *state_of(struct work *w, const struct sonde_series *
 
 static int take_largest(struct work *w, struct sonde_stats_row *row, const struct sonde_series *s)
 {
-    row->max_tags = join_tags(&w->out->arena, s, w->span, &row->max_tag_count);
+    row->max_tags = span_join_tags(&w->out->arena, s, w->span, &row->max_tag_count);
     return row->max_tags ? 0 : no_memory(w);
 }
 
 static int take_series(struct work *w, const struct sonde_series *s)
 {
-    struct series_state *state = NULL;
     bool counter = s->kind == SONDE_COUNTER && !w->out->rate, new_largest = false;
-    struct sonde_stats_row *row = NULL;
-    struct row_state *values = NULL;
-    for (size_t i = 0; i < s->count; i++) {
+    size_t first = 0, end = s->count;
+    while (w->span && end && s->time_ns[end - 1] >= w->span->end_ns)
+        end--;
+    while (first < end && isnan(s->values[first]))
+        first++;
+    struct series_state *state = first < end ? state_of(w, s) : NULL;
+    if (first == end)
+        return 0;
+    if (!state)
+        return no_memory(w);
+    struct sonde_stats_row *row = &w->out->rows[state->row];
+    struct row_state *values = &w->states[state->row];
+    bool none = !values->values.count;
+    values->some_estimated |= s->estimated;
+    for (size_t i = first; i < end; i++) {
         double value = s->values[i];
         int64_t t_ns = s->time_ns[i];
-        if (isnan(value) || (w->span && t_ns >= w->span->end_ns))
+        if (isnan(value))
             continue;
-        if (!state) {
-            state = state_of(w, s);
-            if (!state)
-                return no_memory(w);
-            row = &w->out->rows[state->row];
-            values = &w->states[state->row];
-            values->some_estimated |= s->estimated;
-        }
         // the earliest of equal extremes wins, whatever the order of series
-        bool none = !values->values.count;
         if (none || value < row->min || (value == row->min && t_ns < row->min_ns)) {
             row->min = value;
             row->min_ns = t_ns;
@@ -274,28 +238,30 @@ static int take_series(struct work *w, const struct sonde_series *s)
             row->last_ns = t_ns;
             row->last = value;
         }
-        int rc = distribution_add(&w->room, &values->values, value, w->request->quantiles, w->e);
-        if (rc)
-            return rc;
+        none = false;
         if (!counter && !integral_add(&state->integral, t_ns, value))
             return no_memory(w);
     }
-    return new_largest ? take_largest(w, row, s) : 0;
+    int rc = distribution_add(&w->room, &values->values, s->values + first, end - first,
+                              w->request->kind == STATISTICS_ALL, w->e);
+    return rc || !new_largest ? rc : take_largest(w, row, s);
+}
+
+static int take_metric(struct work *w, const struct sonde_result *r)
+{
+    if (w->out->metric || !r->count)
+        return 0;
+    w->out->metric = arena_strdup(&w->out->arena, str_of(r->series[0].metric));
+    w->out->unit = arena_strdup(&w->out->arena, str_of(r->series[0].unit));
+    w->out->counter = r->series[0].kind == SONDE_COUNTER;
+    return w->out->metric && w->out->unit ? 0 : no_memory(w);
 }
 
 static int take_result(struct work *w, const struct sonde_result *r)
 {
-    int rc = 0;
-    for (size_t i = 0; i < r->count && !rc; i++) {
-        const struct sonde_series *s = &r->series[i];
-        if (!w->out->metric) {
-            w->out->metric = arena_strdup(&w->out->arena, str_of(s->metric));
-            w->out->unit = arena_strdup(&w->out->arena, str_of(s->unit));
-            if (!w->out->metric || !w->out->unit)
-                return no_memory(w);
-        }
-        rc = take_series(w, s);
-    }
+    int rc = take_metric(w, r);
+    for (size_t i = 0; i < r->count && !rc; i++)
+        rc = take_series(w, &r->series[i]);
     return rc;
 }
 
@@ -331,26 +297,27 @@ static int take_range(struct work *w, int64_t from_ns, int64_t to_ns)
     return rc;
 }
 
-// Counts the points of the series from their summaries.
-static int count_points(struct work *w, int64_t from_ns, int64_t to_ns, double *out)
+static double only_value(const struct sonde_series *s)
 {
-    struct sonde_query q = w->expression.query;
-    struct sonde_result *r;
-    *out = 0;
-    q.downsample = "0all-count";
-    q.rate = q.counter = q.drop_resets = false;
-    int rc = ask(w, q, from_ns, to_ns + 1, &r);
-    for (size_t i = 0; !rc && i < r->count; i++)
-        *out += r->series[i].count ? r->series[i].values[0] : 0;
-    sonde_result_free(r);
-    return rc;
+    return s->count ? s->values[0] : (double)NAN;
 }
 
-static int take_slices(struct work *w, int64_t from_ns, int64_t to_ns)
+// Asks for one value of each series, from the summaries of its blocks.
+static int ask_summaries(struct work *w, const char *downsample, int64_t from_ns, int64_t to_ns,
+                         struct sonde_result **out)
 {
-    double points = 0;
-    int rc = can_be_cut(w) ? count_points(w, from_ns, to_ns, &points) : 0;
-    int64_t slices = (int64_t)fmin(points / STATISTICS_SLICE_POINTS, STATISTICS_SLICES_MAX) + 1;
+    struct sonde_query q = w->expression.query;
+    q.downsample = downsample;
+    q.rate = q.counter = q.drop_resets = false;
+    return ask(w, q, from_ns, to_ns + 1, out);
+}
+
+static int take_slices(struct work *w, int64_t from_ns, int64_t to_ns, double points)
+{
+    bool own = client_is_recording(w->client);
+    int64_t most = own ? STATISTICS_OWN_SLICE_POINTS : STATISTICS_SLICE_POINTS,
+            slices = (int64_t)fmin(points / (double)most, STATISTICS_SLICES_MAX) + 1;
+    int rc = 0;
     int64_t length_ns = (to_ns - from_ns) / slices + 1, begin_ns = from_ns;
     for (int64_t i = 1; i <= slices && !rc; i++) {
         int64_t end_ns = i == slices ? to_ns + 1 : cut_at(w, from_ns + i * length_ns);
@@ -362,6 +329,81 @@ static int take_slices(struct work *w, int64_t from_ns, int64_t to_ns)
         begin_ns = end_ns;
     }
     return rc;
+}
+
+// ---------------------------------------------------------------- peaks
+
+// True if the highest points of blocks are those of the expression.
+static bool summaries_have_peaks(const struct work *w)
+{
+    return w->request->kind == STATISTICS_PEAKS && can_be_cut(w) &&
+           !w->expression.parsed.downsample.on && !w->expression.parsed.rate.on;
+}
+
+// Adds a series without its points.
+static int take_counts(struct work *w, const struct sonde_result *counts)
+{
+    for (size_t i = 0; i < counts->count; i++) {
+        double points = only_value(&counts->series[i]);
+        const struct series_state *state = points > 0 ? state_of(w, &counts->series[i]) : NULL;
+        if (points > 0 && !state)
+            return no_memory(w);
+        if (state)
+            w->states[state->row].counted += points;
+    }
+    return 0;
+}
+
+// Takes the highest point of each series that has that of its row.
+static int search_peaks(struct work *w, int64_t from_ns, int64_t to_ns)
+{
+    struct sonde_result *r;
+    int rc = ask_summaries(w, "0all-max", from_ns, to_ns, &r);
+    rc = rc ? rc : take_metric(w, r);
+    for (int times = 0; times < 2; times++)
+        for (size_t i = 0; !rc && i < r->count; i++) {
+            struct sonde_series s = r->series[i];
+            double value = only_value(&s);
+            const struct series_state *state = isnan(value) ? NULL : state_of(w, &s);
+            double *best = state ? &w->states[state->row].best : NULL;
+            int64_t t_ns;
+            if (!isnan(value) && !state)
+                rc = no_memory(w);
+            else if (state && !times)
+                *best = fmax(*best, value);
+            if (!state || !times || value < *best)
+                continue;
+            rc = peak_time(w->client, &s, value, from_ns, to_ns, &t_ns, w->e);
+            s.time_ns = &t_ns;
+            if (!rc && t_ns >= 0)
+                rc = take_series(w, &s);
+        }
+    sonde_result_free(r);
+    w->searched = true;
+    return rc;
+}
+
+// ---------------------------------------------------------------- a pass
+
+// A search asks for a few times of each row; reading all points is faster if they are few.
+static int take_whole_range(struct work *w, int64_t from_ns, int64_t to_ns)
+{
+    struct sonde_result *counts;
+    double points = 0;
+    if (!can_be_cut(w))
+        return take_slices(w, from_ns, to_ns, 0);
+    int rc = ask_summaries(w, "0all-count", from_ns, to_ns, &counts);
+    for (size_t i = 0; !rc && i < counts->count; i++)
+        points += fmax(only_value(&counts->series[i]), 0);
+    bool search = !rc && summaries_have_peaks(w) && points > PEAKS_SEARCH_POINTS_LEAST;
+    if (search) {
+        rc = take_counts(w, counts);
+        search = points / (double)w->out->count > PEAKS_SEARCH_POINTS_LEAST;
+    }
+    sonde_result_free(counts);
+    if (rc)
+        return rc;
+    return search ? search_peaks(w, from_ns, to_ns) : take_slices(w, from_ns, to_ns, points);
 }
 
 static void end_pass(struct work *w)
@@ -386,91 +428,33 @@ static int take_pass(struct work *w, int64_t from_ns, int64_t to_ns)
 {
     int rc = 0;
     if (from_ns <= to_ns) // a span has few points; otherwise the server returns an error
-        rc = w->span ? take_range(w, from_ns, to_ns) : take_slices(w, from_ns, to_ns);
+        rc = w->span ? take_range(w, from_ns, to_ns) : take_whole_range(w, from_ns, to_ns);
     end_pass(w);
     return rc;
 }
 
 // ---------------------------------------------------------------- spans
 
-static void add_time(struct buf *path, const char *key, int64_t t_ns)
-{
-    char text[48];
-    snprintf(text, sizeof text, "%lld.%09lld", (long long)(t_ns / NS_PER_S),
-             (long long)(t_ns % NS_PER_S));
-    client_add_parameter(path, key, text);
-}
-
-static bool read_span(const json_t *row, struct arena *arena, struct span *out)
-{
-    json_t *tags = json_object_get(row, "tags"), *value;
-    const char *key;
-    *out = (struct span){.start_ns = client_time_of(row, "start_ns", 0),
-                         .end_ns = client_time_of(row, "end_ns", INT64_MAX)};
-    out->tags = arena_array(arena, json_object_size(tags), sizeof *out->tags);
-    if (!out->tags)
-        return false;
-    json_object_foreach(tags, key, value)
-    {
-        if (strcmp(key, "host") == 0)
-            continue;
-        struct sonde_tag tag = {arena_strdup(arena, str_of(key)),
-                                arena_strdup(arena, str_of(json_string_value(value)))};
-        if (!tag.key || !tag.value)
-            return false;
-        out->tags[out->tag_count++] = tag;
-    }
-    return true;
-}
-
-static int list_spans(struct work *w, struct arena *arena, struct span **out, size_t *count)
-{
-    struct buf path = {0};
-    json_t *rows;
-    char *missing = NULL;
-    buf_printf(&path, "/sonde/v1/spans?limit=0");
-    client_add_parameter(&path, "name", w->request->span);
-    if (w->request->start_ns) // a span may begin before its first point
-        add_time(&path, "start", w->from_ns);
-    add_time(&path, "end", w->to_ns);
-    *count = 0;
-    int rc = path.failed ? no_memory(w)
-                         : client_list(w->client, buf_cstr(&path), "spans", &rows, &missing, w->e);
-    buf_free(&path);
-    if (rc)
-        return rc;
-    note_missing(w, missing);
-    free(missing);
-    struct span *spans = arena_array(arena, json_array_size(rows), sizeof *spans);
-    for (size_t i = 0; spans && i < json_array_size(rows) && !rc; i++) {
-        if (!read_span(json_array_get(rows, i), arena, &spans[*count]))
-            rc = no_memory(w);
-        else if ((!w->request->start_ns || spans[*count].start_ns >= w->from_ns) &&
-                 spans[*count].start_ns <= w->to_ns)
-            ++*count;
-    }
-    json_decref(rows);
-    *out = spans;
-    if (!spans)
-        return no_memory(w);
-    return rc || *count <= STATISTICS_SPANS_MAX
-               ? rc
-               : error_set(w->e, -E2BIG, "more than %d spans '%s': ask for less time",
-                           STATISTICS_SPANS_MAX, w->request->span);
-}
-
 static int take_spans(struct work *w)
 {
     struct arena arena = {0};
-    struct span *spans;
-    size_t count;
+    struct span_list list = {0};
+    const char *name = w->request->span;
+    char *missing = NULL;
     int rc = w->expression.as_text || w->expression.parsed.rate.counter
                  ? error_set(w->e, -ENOTSUP, "there is no rate{counter} per span; use rate")
-                 : list_spans(w, &arena, &spans, &count);
-    for (size_t i = 0; !rc && i < count; i++) {
-        w->span = &spans[i];
-        int64_t last_ns = spans[i].end_ns - 1 < w->to_ns ? spans[i].end_ns - 1 : w->to_ns;
-        rc = take_pass(w, spans[i].start_ns, last_ns);
+                 // a span may begin before its first point
+                 : span_list_read(w->client, name, w->request->start_ns ? w->from_ns : 0, w->to_ns,
+                                  &arena, &list, &missing, w->e);
+    note_missing(w, missing);
+    free(missing);
+    if (!rc && list.count > STATISTICS_SPANS_MAX)
+        rc = error_set(w->e, -E2BIG, "more than %d spans '%s': ask for less time",
+                       STATISTICS_SPANS_MAX, name);
+    for (size_t i = 0; !rc && i < list.count; i++) {
+        const struct listed_span *span = w->span = &list.spans[i];
+        rc =
+            take_pass(w, span->start_ns, span->end_ns - 1 < w->to_ns ? span->end_ns - 1 : w->to_ns);
     }
     w->span = NULL;
     arena_free(&arena);
@@ -482,14 +466,18 @@ static int take_spans(struct work *w)
 // *found is false if no points are recorded. Unreadable files may be known only after this query.
 static int find_range(struct work *w, bool *found)
 {
+    struct statistics_recorded recorded = {0};
     char *missing = NULL;
-    int64_t first_ns, last_ns;
-    int rc = client_range(w->client, &first_ns, &last_ns, &missing, w->e);
+    int rc = 0;
+    if (w->request->recorded)
+        recorded = *w->request->recorded;
+    else
+        rc = client_range(w->client, &recorded.first_ns, &recorded.last_ns, &missing, w->e);
     note_missing(w, missing);
     free(missing);
-    w->from_ns = client_bound_time(w->request->start_ns ? w->request->start_ns : first_ns);
-    w->to_ns = client_bound_time(w->request->end_ns ? w->request->end_ns : last_ns);
-    *found = last_ns > 0 && w->from_ns <= w->to_ns;
+    w->from_ns = client_bound_time(w->request->start_ns ? w->request->start_ns : recorded.first_ns);
+    w->to_ns = client_bound_time(w->request->end_ns ? w->request->end_ns : recorded.last_ns);
+    *found = recorded.last_ns > 0 && w->from_ns <= w->to_ns;
     return rc;
 }
 
@@ -529,7 +517,7 @@ static void finish_rows(struct work *w)
     for (size_t i = 0; i < w->out->count; i++) {
         struct sonde_stats_row *row = &w->out->rows[i];
         struct distribution *d = &w->states[i].values;
-        row->count = d->count;
+        row->count = w->searched ? (uint64_t)fmin(w->states[i].counted, COUNTED_MAX) : d->count;
         row->mean = (double)d->mean;
         row->deviation = distribution_deviation(d);
         row->p50 = distribution_quantile(d, QUERY_P50);
@@ -549,7 +537,9 @@ int statistics_of(struct sonde_client *c, const struct statistics_request *r,
     bool found = false;
     *out = (struct statistics){0};
     distribution_room_begin(&w.room, STATISTICS_EXACT_MAX);
-    int rc = expression_read(r->expression, &arena, &w.expression, e);
+    int rc = r->query ? 0 : expression_read(r->expression, &arena, &w.expression, e);
+    if (r->query)
+        w.expression = (struct expression){{.aggregator = QUERY_NONE}, *r->query, false};
     out->rate = !rc && w.expression.parsed.rate.on;
     if (!rc)
         rc = find_range(&w, &found);

@@ -7,9 +7,12 @@
 // exact up to STATISTICS_EXACT_MAX values of one request; beyond that they are marked as estimated,
 // and off by at most 0.5 %. NaN counts as missing. integral.h defines the integral, and gaps.
 //
-// Points are read in slices of time, so memory does not grow with them: the slice in work (some
-// STATISTICS_SLICE_POINTS), the exact values, a row for each answer. An expression that aggregates
+// Points are read in slices of time, so memory does not grow with them: the slice in work, the
+// exact values, a row for each answer. Each slice opens the blocks that it cuts, so a recording,
+// which this process reads itself, has longer slices than a server. An expression that aggregates
 // series, fills, or has calendar intervals is one query, with the limits of one; so is each span.
+//
+// Peaks of many points come from the summaries of blocks (peaks.h).
 #ifndef SONDE_CLIENT_STATISTICS_H
 #define SONDE_CLIENT_STATISTICS_H
 
@@ -19,15 +22,25 @@
 
 enum {
     STATISTICS_EXACT_MAX = DISTRIBUTION_VALUES_MAX,
-    STATISTICS_SLICE_POINTS = 250000, // 4 MB of them; a server has 32 MiB for a query
-    STATISTICS_SLICES_MAX = 100000,   // whatever number of points a server claims
-    STATISTICS_SPANS_MAX = 10000,     // the limit of a query per span
+    STATISTICS_SLICE_POINTS = 250000,      // 4 MB of them; a server has 32 MiB for a query
+    STATISTICS_OWN_SLICE_POINTS = 4000000, // of a recording: 64 MB
+    STATISTICS_SLICES_MAX = 100000,        // whatever number of points a server claims
+    STATISTICS_SPANS_MAX = 10000,          // the limit of a query per span
+};
+
+enum statistics_kind { STATISTICS_ALL, STATISTICS_PEAKS };
+
+// The times of the first and the last recorded point, from client_range.
+struct statistics_recorded {
+    int64_t first_ns, last_ns;
 };
 
 struct statistics_request {
     // METRIC or METRIC{tag=filter}: each series as recorded; else an expression as
     // "sum:1s-avg:rate:m{host=*}" (docs/query.md)
     const char *expression;
+    // NULL, or the metric and the filters instead of an expression
+    const struct sonde_query *query;
     // Keys of tags, NULL at the end: series with equal values of these tags form one row, and their
     // points count together. NULL: a row for each series.
     const char *const *by;
@@ -37,13 +50,16 @@ struct statistics_request {
     const char *span;
     int64_t start_ns, end_ns; // both inclusive; 0: the first, the last recorded point
     int64_t deadline_ns;      // CLOCK_MONOTONIC, then -ETIMEDOUT; 0: none
-    bool quantiles;           // false: no values are kept, and quantiles are NaN
+    // STATISTICS_PEAKS: of rows, only the tags, series, count, max and its time and tags are valid
+    enum statistics_kind kind;
+    const struct statistics_recorded *recorded; // NULL: it is asked for
 };
 
 struct statistics {
     const char *metric, *unit; // unit may be empty
     const char *integral_unit;
     bool rate;                    // values are per second
+    bool counter;                 // the metric is one; with `rate`, its values are not
     struct sonde_stats_row *rows; // by span, then by tags, numbers in their order
     size_t count;
     struct buf missing; // as from sonde_result_missing; empty: none

@@ -216,7 +216,10 @@ static void mend_after_fork(struct emit_process *p)
             forget_start(p);
         if (on)
             leave_parent(p);
-        p->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+        if (taken)
+            p->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+        else
+            pthread_mutex_unlock(&p->lock);
         atomic_store(p->mark, on ? EMIT_MARK_FORKED : EMIT_MARK_OURS);
     } else if (cleared == EMIT_MARK_MENDING) {
         syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 10000}, NULL);

@@ -25,6 +25,7 @@ struct copying {
     int64_t first_ns;        // no point is older
     struct str job_id, host; // of the first node
     struct import_hosts *to;
+    size_t metric, metric_count; // in hand, of all
     struct arena arena;
     struct buf key;
     struct error *e;
@@ -171,9 +172,10 @@ static int take_series(struct copying *c, const struct store_metric *metric,
         return no_memory(c);
     struct import_hosts_series to = {
         .key = buf_str(&c->key), .metric = *metric, .labels = labels, .label_count = count};
-    int rc = 0;
+    size_t number = 0;
+    int rc = import_hosts_series_find(c->to, &to, &number, c->e);
     for (size_t i = 0; i < series->count && !rc; i++)
-        rc = import_hosts_point(c->to, &to, series->time_ns[i], series->values[i], c->e);
+        rc = import_hosts_append(c->to, number, series->time_ns[i], series->values[i], c->e);
     c->copy->points += series->count;
     return rc == -EINVAL
                ? error_set(c->e, -EBADMSG, "the job has an invalid series of %s", metric->name.data)
@@ -191,6 +193,17 @@ static int copy_slice(struct copying *c, const struct store_metric *metric, cons
         rc = take_series(c, metric, sonde_result_series(found, i));
     sonde_result_free(found);
     return rc;
+}
+
+// All metrics count as equally long.
+static void report_progress(const struct copying *c, const struct slices *s)
+{
+    double width = (double)s->to_ns - (double)c->first_ns,
+           done = (double)s->until_ns - (double)c->first_ns;
+    if (!c->copy->progress)
+        return;
+    c->copy->share = ((double)c->metric + (width > 0 ? done / width : 1)) / (double)c->metric_count;
+    c->copy->progress(c->copy, c->copy->user);
 }
 
 // The metric's name ends with a zero byte.
@@ -212,6 +225,7 @@ static int copy_metric(struct copying *c, const struct store_metric *metric)
             rc = copy_slice(c, metric, &s);
         if (rc)
             return client_unknown_metric(c->e) ? 0 : rc; // only missing nodes have it
+        report_progress(c, &s);
     } while (go_on(&s));
     return 0;
 }
@@ -222,8 +236,10 @@ static int copy_metrics(struct copying *c)
     struct buf path = {0};
     buf_add_str(&path, STR("/sonde/v1/metrics"));
     int rc = list(c, &path, "metrics", &rows);
-    for (size_t i = 0; i < json_array_size(rows) && !rc; i++) {
+    c->metric_count = json_array_size(rows);
+    for (size_t i = 0; i < c->metric_count && !rc; i++) {
         const json_t *row = json_array_get(rows, i);
+        c->metric = i;
         struct store_metric metric = {
             .name = text_of(row, "name"),
             .unit = text_of(row, "unit"),

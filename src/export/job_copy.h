@@ -25,6 +25,10 @@ struct job_copy {
     // Nodes without an answer, "n2 (late), n7 (not connected)". The caller frees it.
     struct buf missing;
     uint64_t points, events; // copied
+    double share;            // of the job's metrics and time, 0 to 1
+    // Called after each slice. May be NULL.
+    void (*progress)(const struct job_copy *copy, void *user);
+    void *user;
 };
 
 // Copies the selection of the client's only job. -ECANCELED: the client's `stop` said so. On

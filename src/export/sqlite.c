@@ -62,7 +62,7 @@ static int open_writer(struct export_sink *s, struct error *e, struct sqlite **o
     struct sqlite *x = s->state = *out = calloc(1, sizeof *x);
     if (!x)
         return no_memory(e);
-    struct sqlite_output output = {write_pages, x};
+    struct sqlite_output output = {.write = write_pages, .user = x};
     e->text[0] = 0;
     x->sink = s;
     x->e = e;

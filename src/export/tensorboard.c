@@ -3,6 +3,8 @@
 //   loss              a series without tags
 //   loss/host=n1,rank=3
 //
+// The first point of a series has a description: "gauge in bytes: Memory of the process."
+//
 // TensorBoard groups curves by the part in front of the first '/'. The step of a point is its
 // number in the series.
 #include "export/export.h"
@@ -44,8 +46,9 @@ static int series(struct export_sink *s, const struct export_series *series, str
         buf_add_char(&t->tag, '=');
         tensorboard_add_escaped(&t->tag, series->labels[i].value);
     }
-    buf_printf(&t->about, "%s%s%.*s", m->kind == STORE_COUNTER ? "counter" : "gauge",
-               m->unit.size ? " in " : "", STR_ARG(m->unit));
+    buf_printf(&t->about, "%s%s%.*s%s%.*s", m->kind == STORE_COUNTER ? "counter" : "gauge",
+               m->unit.size ? " in " : "", STR_ARG(m->unit), m->help.size ? ": " : "",
+               STR_ARG(m->help));
     return t->tag.failed || t->about.failed ? no_memory(e) : 0;
 }
 

@@ -20,7 +20,7 @@ enum {
     OVERFLOW_ROOM = PAGE - 4,
     LOCAL_LEAST = (PAGE - 12) * 32 / 255 - 23,
     CELL_MAX = PAGE / 4,
-    LOCK_PAGE = (1 << 30) / PAGE + 1, // SQLite locks bytes of it, and never stores anything there
+    LOCK_PAGE = (1 << 30) / PAGE + 1,
 };
 
 // A page that fills up. Cells lie from its end on downwards, pointers from its head on upwards.
@@ -94,9 +94,9 @@ static int write_gathered(struct sqlite_writer *w)
     return rc;
 }
 
-static uint32_t page_after(uint32_t number)
+static uint32_t page_after(const struct sqlite_writer *w, uint32_t number)
 {
-    return number + 1 == LOCK_PAGE ? number + 2 : number + 1;
+    return number + 1 == w->out.lock_page ? number + 2 : number + 1;
 }
 
 static int gather(struct sqlite_writer *w, const uint8_t bytes[PAGE])
@@ -106,14 +106,14 @@ static int gather(struct sqlite_writer *w, const uint8_t bytes[PAGE])
     return w->gathered_count == PAGES_AT_ONCE ? write_gathered(w) : 0;
 }
 
-// The page gets the number page_after(w->pages).
+// The page gets the number page_after(w, w->pages).
 static int add_page(struct sqlite_writer *w, const uint8_t bytes[PAGE], uint32_t *number)
 {
     static const uint8_t unused[PAGE];
     int rc = 0;
     if (w->pages >= UINT32_MAX - 2)
         return -EFBIG;
-    if (w->pages + 1 == LOCK_PAGE)
+    if (w->pages + 1 == w->out.lock_page)
         rc = gather(w, unused);
     if (!rc)
         rc = gather(w, bytes);
@@ -333,12 +333,12 @@ _Static_assert(SQLITE_COLUMNS_MAX *VARINT_MAX < 1 << 14, "the size of a head has
 // The chain of pages that has the rest of a payload; pages of a chain name the next one.
 static int add_overflow(struct sqlite_writer *w, struct str rest, uint32_t *first)
 {
-    *first = page_after(w->pages);
+    *first = page_after(w, w->pages);
     while (rest.size) {
         uint8_t bytes[PAGE] = {0};
         uint32_t number;
         size_t n = rest.size < OVERFLOW_ROOM ? rest.size : OVERFLOW_ROOM;
-        put_u32(bytes, rest.size > n ? page_after(page_after(w->pages)) : 0);
+        put_u32(bytes, rest.size > n ? page_after(w, page_after(w, w->pages)) : 0);
         memcpy(bytes + 4, rest.data, n);
         int rc = add_page(w, bytes, &number);
         if (rc)
@@ -394,6 +394,7 @@ struct sqlite_writer *sqlite_write_begin(const struct sqlite_output *o)
     struct sqlite_writer *w = calloc(1, sizeof *w);
     if (w) {
         w->out = *o;
+        w->out.lock_page = o->lock_page ? o->lock_page : LOCK_PAGE;
         w->pages = 1;
     }
     return w;

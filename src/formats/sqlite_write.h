@@ -30,6 +30,9 @@ struct sqlite_output {
     // Writes whole pages at this place of the file. 0 or a negative errno, which ends the writing.
     int (*write)(void *user, uint64_t offset, struct str bytes);
     void *user;
+    // The page whose bytes SQLite locks, and where it never stores anything. 0: that of SQLite,
+    // behind the first GiB; tests move it, as SQLite's own do (SQLITE_TESTCTRL_PENDING_BYTE).
+    uint32_t lock_page;
 };
 
 enum sqlite_value_kind {

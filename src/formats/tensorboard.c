@@ -211,7 +211,7 @@ int tensorboard_read(struct str event, tensorboard_take_fn *take, void *user)
         else if (f.number == EVENT_SUMMARY && f.wire == PROTOBUF_SIZED)
             summary = f.bytes;
         else if (f.number == EVENT_NS && f.wire == PROTOBUF_FIXED64)
-            exact = (s.t_ns = (int64_t)f.bits, true);
+            s.ours = exact = (s.t_ns = (int64_t)f.bits, true);
     }
     if (m.failed)
         return -EBADMSG;

@@ -4,7 +4,8 @@
 //   Event     1 wall_time (double, seconds) · 2 step · 3 file_version · 5 summary: 1 value …
 //   Value     1 tag · 2 simple_value (float) · 8 tensor · 9 metadata: 3 summary_description
 //   51790 of Event, 51791 of Value: ours, which other readers skip: the time in nanoseconds, and
-//   the value as a double, where the fields above are too coarse for them
+//   the value as a double, where the fields above are too coarse for them. Only sonde writes 51790,
+//   in every event: such an event has escaped tags and a description that sonde can read back.
 #ifndef SONDE_FORMATS_TENSORBOARD_H
 #define SONDE_FORMATS_TENSORBOARD_H
 
@@ -15,6 +16,7 @@ struct tensorboard_scalar {
     struct str about; // its description; empty: none
     int64_t step, t_ns;
     double value;
+    bool ours; // read: sonde has written the event
 };
 
 // The first record of a file.

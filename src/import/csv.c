@@ -1,6 +1,7 @@
 #include "import/rows.h"
 
 #include "base/arena.h"
+#include "base/decimal.h"
 #include "store/csv_lines.h"
 
 #include <errno.h>
@@ -21,6 +22,12 @@ struct csv {
     struct store_label labels[IMPORT_COLUMNS_OF_ROWS_MAX];
     size_t label_count;
     struct buf key;
+    // The line of the last point: lines that differ from it only in time and value have its series.
+    struct buf last;
+    struct span {
+        size_t from, to;
+    } time, value; // of `last`; value.to 0: there is none
+    size_t series;
 };
 
 static int read_header(struct csv *c, struct error *e)
@@ -28,7 +35,7 @@ static int read_header(struct csv *c, struct error *e)
     int rc = csv_lines_next(&c->lines);
     if (rc <= 0)
         return error_set(e, rc ? rc : -EINVAL, "no line of column names");
-    struct str rest = buf_str(&c->lines.line);
+    struct str rest = c->lines.line;
     rc = 0;
     while (rest.data && !rc) {
         struct str name = arena_str(&c->names, csv_lines_cell(&c->lines, &rest));
@@ -42,7 +49,7 @@ static int read_header(struct csv *c, struct error *e)
 static int read_cells(struct csv *c)
 {
     const struct import_columns *columns = &c->columns;
-    struct str rest = buf_str(&c->lines.line);
+    struct str rest = c->lines.line;
     size_t n = 0;
     arena_reset(&c->text);
     c->label_count = 0;
@@ -71,6 +78,68 @@ static bool id_of(struct str cell, uint64_t *out)
     return !cell.size || str_to_u64(cell, out);
 }
 
+// ---------------------------------------------------------------- lines like the one before
+
+// The cell of a column in a line without quotes in front of it.
+static bool find_cell(struct str line, size_t column, struct span *out)
+{
+    struct str rest = line;
+    for (size_t i = 0; i < column; i++) {
+        struct str cell = str_cut(&rest, ',');
+        if (!rest.data || str_find_char(cell, '"') >= 0)
+            return false;
+    }
+    out->from = (size_t)(rest.data - line.data);
+    struct str cell = str_cut(&rest, ',');
+    out->to = out->from + cell.size;
+    return str_find_char(cell, '"') < 0;
+}
+
+// Notes the line of a point, which has come to its series.
+static void note_line(struct csv *c)
+{
+    size_t time = 0, value = 0;
+    while (c->columns.roles[time] != IMPORT_TIME)
+        time++;
+    while (c->columns.roles[value] != IMPORT_VALUE)
+        value++;
+    c->last.size = 0;
+    buf_add_str(&c->last, c->lines.line);
+    bool found = !c->last.failed && time < value && find_cell(c->lines.line, time, &c->time) &&
+                 find_cell(c->lines.line, value, &c->value);
+    c->value.to = found ? c->value.to : 0;
+    c->series = import_hosts_last(c->to);
+}
+
+// Reads digits and a sign that `end` follows; false: anything else.
+static bool time_of(const char *at, const char *end, int64_t *out)
+{
+    return end - at <= 20 && str_to_i64((struct str){at, (size_t)(end - at)}, out);
+}
+
+// Takes the line if it is like the last one. 1; 0: it is not; or a negative errno.
+static int take_like_last(struct csv *c, struct error *e)
+{
+    struct str line = c->lines.line, last = buf_str(&c->last);
+    size_t middle = c->value.from - c->time.to, tail = last.size - c->value.to;
+    int64_t t_ns;
+    double value;
+    if (!c->value.to || line.size < c->time.from + middle + tail ||
+        memcmp(line.data, last.data, c->time.from) != 0)
+        return 0;
+    const char *end = line.data + line.size, *time = line.data + c->time.from,
+               *time_end = memchr(time, ',', (size_t)(end - time));
+    if (!time_end || (size_t)(end - time_end) < middle + tail ||
+        memcmp(time_end, last.data + c->time.to, middle) != 0)
+        return 0;
+    const char *value_end = decimal_scan(time_end + middle, end - tail, &value);
+    if (!value_end || value_end != end - tail ||
+        memcmp(value_end, last.data + c->value.to, tail) != 0 || !time_of(time, time_end, &t_ns))
+        return 0;
+    int rc = import_row_again(c->to, c->series, t_ns, value, c->stats, e);
+    return rc ? rc : 1;
+}
+
 static int take_line(struct csv *c, struct error *e)
 {
     struct import_row row = {.end_ns = INT64_MAX, .labels = c->labels};
@@ -88,7 +157,10 @@ static int take_line(struct csv *c, struct error *e)
     row.unit = cells[IMPORT_UNIT];
     row.node = cells[IMPORT_NODE];
     row.label_count = c->label_count;
-    return import_row_take(c->to, &row, &c->key, c->stats, e);
+    rc = import_row_take(c->to, &row, &c->key, c->stats, e);
+    if (!rc && row.kind <= IMPORT_COUNTER)
+        note_line(c);
+    return rc;
 }
 
 static int read_lines(struct csv *c, struct error *e)
@@ -97,10 +169,12 @@ static int read_lines(struct csv *c, struct error *e)
     while ((rc = csv_lines_next(&c->lines)) > 0) {
         if (!c->lines.line.size)
             continue;
-        rc = take_line(c, e);
+        rc = take_like_last(c, e);
+        if (!rc)
+            rc = take_line(c, e);
         if (rc == -EINVAL)
             c->stats->bad_rows++;
-        else if (rc)
+        else if (rc < 0)
             return rc;
     }
     if (rc)
@@ -129,6 +203,7 @@ int import_csv(const char *path, struct import_hosts *to, struct import_stats *s
     arena_free(&c->names);
     arena_free(&c->text);
     buf_free(&c->key);
+    buf_free(&c->last);
     free(c);
     return rc;
 }

@@ -97,7 +97,7 @@ int import_format_of(const char *path, enum import_format *out, struct error *e)
     if (*out == IMPORT_FORMAT_UNKNOWN) {
         rc = csv_lines_open(&lines, path, e);
         if (!rc && text_lines_next(&lines) > 0)
-            *out = format_of_line(buf_str(&lines.line));
+            *out = format_of_line(lines.line);
         csv_lines_close(&lines);
     }
     if (*out == IMPORT_FORMAT_SQLITE)

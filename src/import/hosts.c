@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/array.h"
 #include "base/map.h"
+#include "store/direct.h"
 #include "store/import_recording.h"
 
 #include <errno.h>
@@ -15,7 +16,11 @@ struct recording {
     char *path;
     struct store *store;
     uint64_t values, series, events;
+    struct point_record *points; // that wait
+    size_t point_count, point_capacity;
 };
+
+enum { POINTS_LEAST = 1024 }; // room of a recording
 
 struct known_series {
     size_t recording;
@@ -30,6 +35,7 @@ struct import_hosts {
     struct map series; // key → index
     struct recording *recordings;
     size_t recording_count, recording_capacity;
+    size_t waiting_capacity; // of all recordings
     struct known_series *known;
     size_t known_count, known_capacity;
     struct buf last_key; // points mostly come series after series
@@ -114,6 +120,21 @@ int import_hosts_metric(struct import_hosts *h, const struct store_metric *metri
               : 0;
 }
 
+// A help text that the store refuses does not cost the points.
+static int define_metric(const struct import_hosts *h, struct store *store,
+                         const struct store_metric *metric, uint32_t *id)
+{
+    struct store_metric m = *metric, own;
+    if (h->options.own_metric && h->options.own_metric(m.name, &own) && own.kind == m.kind) {
+        m.unit = m.unit.size ? m.unit : own.unit;
+        m.help = m.help.size ? m.help : own.help;
+        m.level = own.level;
+    }
+    int rc = store_define_metric(store, &m, id);
+    m.help = (struct str){0};
+    return refused(rc) ? store_define_metric(store, &m, id) : rc;
+}
+
 static int define(struct import_hosts *h, const struct import_hosts_series *s,
                   struct known_series *out, struct error *e)
 {
@@ -134,7 +155,7 @@ static int define(struct import_hosts *h, const struct import_hosts_series *s,
         return rc;
     struct recording *r = &h->recordings[out->recording];
     uint32_t metric;
-    rc = store_define_metric(r->store, &s->metric, &metric);
+    rc = define_metric(h, r->store, &s->metric, &metric);
     if (!rc)
         rc = store_define_series(r->store, metric, labels, count, &out->id);
     if (refused(rc))
@@ -171,21 +192,94 @@ static int find_series(struct import_hosts *h, const struct import_hosts_series 
     return h->last_key.failed ? error_set(e, -ENOMEM, "out of memory") : 0;
 }
 
-int import_hosts_point(struct import_hosts *h, const struct import_hosts_series *series,
-                       int64_t t_ns, double value, struct error *e)
+// ---------------------------------------------------------------- points that wait
+
+static int append_waiting(struct recording *r, struct error *e)
 {
-    size_t at = 0;
-    int rc = find_series(h, series, &at, e);
+    int rc = r->point_count ? direct_points(r->store, r->points, r->point_count) : 0;
+    r->point_count = 0;
+    return rc ? error_set(e, rc, "cannot write %s: %s", r->path, strerror(-rc)) : 0;
+}
+
+static void free_points(struct import_hosts *h, struct recording *r)
+{
+    h->waiting_capacity -= r->point_capacity;
+    free(r->points);
+    r->points = NULL;
+    r->point_count = r->point_capacity = 0;
+}
+
+// Appends the points of the recording with the most room, and takes its room.
+static int give_up_largest(struct import_hosts *h, struct error *e)
+{
+    struct recording *largest = h->recordings;
+    for (size_t i = 1; i < h->recording_count; i++)
+        if (h->recordings[i].point_capacity > largest->point_capacity)
+            largest = &h->recordings[i];
+    int rc = append_waiting(largest, e);
+    free_points(h, largest);
+    return rc;
+}
+_Static_assert((int)IMPORT_WAITING_MAX >= 2 * (int)DIRECT_POINTS_MAX, "room for a whole block");
+
+static int points_make_room(struct import_hosts *h, struct recording *r, struct error *e)
+{
+    size_t capacity = r->point_capacity ? 2 * r->point_capacity : POINTS_LEAST;
+    int rc = 0;
+    if (r->point_capacity == DIRECT_POINTS_MAX)
+        return append_waiting(r, e);
+    while (!rc && h->waiting_capacity + capacity - r->point_capacity > IMPORT_WAITING_MAX)
+        rc = give_up_largest(h, e);
     if (rc)
         return rc;
-    const struct known_series *k = &h->known[at];
+    struct point_record *points = realloc(r->points, capacity * sizeof *points);
+    if (!points)
+        return error_set(e, -ENOMEM, "out of memory");
+    h->waiting_capacity += capacity - r->point_capacity;
+    r->points = points;
+    r->point_capacity = capacity;
+    return 0;
+}
+
+int import_hosts_append(struct import_hosts *h, size_t number, int64_t t_ns, double value,
+                        struct error *e)
+{
+    const struct known_series *k = &h->known[number];
     if (k->refused)
         return -EINVAL;
     struct recording *r = &h->recordings[k->recording];
-    rc = store_append(r->store, k->id, t_ns, value);
-    r->values += !rc;
-    return rc ? error_set(e, rc, "%s: %s", r->path, strerror(-rc)) : 0;
+    if (store_is_missing(value))
+        return 0;
+    if (r->point_count == r->point_capacity) {
+        int rc = points_make_room(h, r, e);
+        if (rc)
+            return rc;
+    }
+    r->points[r->point_count++] = (struct point_record){k->id, 0, t_ns, value};
+    r->values++;
+    return 0;
 }
+
+int import_hosts_series_find(struct import_hosts *h, const struct import_hosts_series *series,
+                             size_t *number, struct error *e)
+{
+    return find_series(h, series, number, e);
+}
+
+int import_hosts_point(struct import_hosts *h, const struct import_hosts_series *series,
+                       int64_t t_ns, double value, struct error *e)
+{
+    size_t number = 0;
+    int rc = find_series(h, series, &number, e);
+    return rc ? rc : import_hosts_append(h, number, t_ns, value, e);
+}
+
+size_t import_hosts_last(const struct import_hosts *h)
+{
+    return h->last;
+}
+
+// ---------------------------------------------------------------- events
 
 int import_hosts_event(struct import_hosts *h, struct str host, const struct store_event *event,
                        struct error *e)
@@ -211,6 +305,7 @@ static void free_all(struct import_hosts *h, bool keep)
         if (!keep)
             unlink(r->path);
         free(r->path);
+        free(r->points);
     }
     map_free(&h->hosts);
     map_free(&h->series);
@@ -226,6 +321,10 @@ int import_hosts_end(struct import_hosts *h,
                      struct error *e)
 {
     int rc = 0;
+    for (size_t i = 0; i < h->recording_count && !rc; i++) {
+        rc = append_waiting(&h->recordings[i], e);
+        free_points(h, &h->recordings[i]);
+    }
     for (size_t i = 0; i < h->recording_count && !rc; i++) {
         struct store *s = h->recordings[i].store;
         h->recordings[i].store = NULL;

@@ -2,7 +2,8 @@
 //
 //   a reader of a format ─▶ import_hosts_point, import_hosts_event ─▶ DIR/HOST.sonde, …
 //
-// A point goes to the recording of its tag `host`, or else of the default host. Until
+// A point goes to the recording of its tag `host`, or else of the default host, as soon as a block
+// of them is full (store/direct.h). At most IMPORT_WAITING_MAX points wait, 24 bytes each. Until
 // import_hosts_end the recordings are not complete; if that fails, or import_hosts_cancel is
 // called, none of them is left.
 #ifndef SONDE_IMPORT_HOSTS_H
@@ -11,12 +12,18 @@
 #include "base/error.h"
 #include "store/store.h"
 
-enum { IMPORT_HOSTS_MAX = 4096 };
+enum {
+    IMPORT_HOSTS_MAX = 4096,
+    IMPORT_WAITING_MAX = 1 << 20, // points of all recordings
+};
 
 struct import_hosts_options {
     const char *folder; // of the recordings; exists
     struct str host;    // of points and events without one
     struct str job;     // that the recordings name; empty: none
+    // What sonde itself knows of a metric of this name, for files that do not have its unit or its
+    // help. False: nothing. May be NULL.
+    bool (*own_metric)(struct str name, struct store_metric *m);
 };
 
 struct import_hosts_recording {
@@ -43,6 +50,15 @@ struct import_hosts_series {
 };
 int import_hosts_point(struct import_hosts *h, const struct import_hosts_series *series,
                        int64_t t_ns, double value, struct error *e);
+
+// The same in two steps, for many points of a series: its number, and a point.
+int import_hosts_series_find(struct import_hosts *h, const struct import_hosts_series *series,
+                             size_t *number, struct error *e);
+int import_hosts_append(struct import_hosts *h, size_t number, int64_t t_ns, double value,
+                        struct error *e);
+
+// The number of the series of the last import_hosts_point.
+size_t import_hosts_last(const struct import_hosts *h);
 
 // Likewise; `host` empty: the default one.
 int import_hosts_event(struct import_hosts *h, struct str host, const struct store_event *event,

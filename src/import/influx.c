@@ -16,7 +16,7 @@ struct influx {
 static int take_line(struct influx *x, struct import_hosts *to, struct import_stats *stats,
                      struct error *e)
 {
-    struct str text = str_trim(buf_str(&x->lines.line));
+    struct str text = str_trim(x->lines.line);
     if (!text.size || text.data[0] == '#')
         return 0;
     line_reset(&x->line);

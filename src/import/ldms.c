@@ -46,7 +46,7 @@ static int read_header(struct ldms *l, struct error *e)
     int rc = csv_lines_next(&l->lines);
     if (rc <= 0)
         return error_set(e, rc ? rc : -EINVAL, "no line of column names");
-    struct str rest = buf_str(&l->lines.line);
+    struct str rest = l->lines.line;
     while (rest.data) {
         struct str name = str_trim(csv_lines_cell(&l->lines, &rest));
         struct buf plain = {0};
@@ -68,7 +68,7 @@ static int read_header(struct ldms *l, struct error *e)
 // Cuts the line into as many cells as there are columns. 1, 0, -ENOMEM.
 static int read_cells(struct ldms *l)
 {
-    struct str rest = buf_str(&l->lines.line);
+    struct str rest = l->lines.line;
     size_t n = 0;
     arena_reset(&l->text);
     for (; rest.data && n < l->count; n++) {

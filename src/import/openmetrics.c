@@ -25,7 +25,7 @@ struct openmetrics {
     bool ended;   // # EOF was there
     bool seconds; // a time was: this is OpenMetrics
     // Of the family.
-    struct buf family, unit;
+    struct buf family, unit, help;
     bool counter;
     // Of the series: lines of one series begin with the same text.
     struct buf begin, name, text;
@@ -40,9 +40,19 @@ static void begin_family(struct openmetrics *o, struct str name)
 {
     if (str_eq(buf_str(&o->family), name))
         return;
-    o->family.size = o->unit.size = o->begin.size = 0;
+    o->family.size = o->unit.size = o->help.size = o->begin.size = 0;
     buf_add_str(&o->family, name);
     o->counter = false;
+}
+
+static void add_unescaped(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        if (c == '\\' && i + 1 < text.size)
+            c = text.data[++i] == 'n' ? '\n' : text.data[i];
+        buf_add_char(out, c);
+    }
 }
 
 static void take_comment(struct openmetrics *o, struct str line)
@@ -59,6 +69,8 @@ static void take_comment(struct openmetrics *o, struct str line)
         buf_add_str(&o->unit, str_trim(line));
     } else if (str_eq(what, STR("HELP"))) {
         begin_family(o, name);
+        o->help.size = 0;
+        add_unescaped(&o->help, str_trim(line));
     }
 }
 
@@ -199,6 +211,7 @@ static int take_sample(struct openmetrics *o, struct str line, struct error *e)
     row.kind = known && o->counter ? IMPORT_COUNTER : IMPORT_GAUGE;
     row.name = name;
     row.unit = known ? buf_str(&o->unit) : (struct str){0};
+    row.help = known ? buf_str(&o->help) : (struct str){0};
     row.labels = o->labels;
     row.label_count = o->label_count;
     return import_row_take(o->to, &row, &o->key, o->stats, e);
@@ -208,7 +221,7 @@ static int read_all(struct openmetrics *o, struct error *e)
 {
     int rc;
     while ((rc = text_lines_next(&o->lines)) > 0) {
-        struct str line = str_trim(buf_str(&o->lines.line));
+        struct str line = str_trim(o->lines.line);
         if (!line.size)
             continue;
         if (line.data[0] == '#') {
@@ -243,6 +256,7 @@ int import_openmetrics(const char *path, struct import_hosts *to, struct import_
     csv_lines_close(&o->lines);
     buf_free(&o->family);
     buf_free(&o->unit);
+    buf_free(&o->help);
     buf_free(&o->begin);
     buf_free(&o->name);
     buf_free(&o->text);

@@ -26,6 +26,7 @@ struct parquet {
     struct arena numbers; // of the row: tags that are whole numbers
     struct store_label labels[PARQUET_COLUMNS_MAX];
     struct buf key;
+    bool point; // the row before has come to its series
 };
 _Static_assert((int)PARQUET_COLUMNS_MAX == (int)IMPORT_COLUMNS_OF_ROWS_MAX, "one limit");
 
@@ -93,8 +94,48 @@ static bool add_tag(struct parquet *p, size_t i, size_t row, size_t *count)
     return true;
 }
 
+// Whether the row is a point of the series of the row before: their words have one place in the
+// dictionaries.
+static bool is_like_last(const struct parquet *p, size_t at)
+{
+    for (size_t i = 0; i < p->roles.count; i++) {
+        const struct parquet_cells *c = &p->cells[i];
+        bool there = is_there(c, at);
+        if (p->roles.roles[i] == IMPORT_TIME || p->roles.roles[i] == IMPORT_VALUE) {
+            if (!there)
+                return false;
+        } else if (there != is_there(c, at - 1)) {
+            return false;
+        } else if (there && c->texts) {
+            if (c->texts[at].data != c->texts[at - 1].data ||
+                c->texts[at].size != c->texts[at - 1].size)
+                return false;
+        } else if (there && c->integers[at] != c->integers[at - 1]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int take_like_last(struct parquet *p, size_t at, struct error *e)
+{
+    int64_t t_ns = 0;
+    double value = 0;
+    for (size_t i = 0; i < p->roles.count; i++) {
+        const struct parquet_cells *c = &p->cells[i];
+        if (p->roles.roles[i] == IMPORT_TIME)
+            t_ns = c->integers[at];
+        else if (p->roles.roles[i] == IMPORT_VALUE)
+            value = c->values ? c->values[at] : (double)c->integers[at];
+    }
+    return import_row_again(p->to, import_hosts_last(p->to), t_ns, value, p->stats, e);
+}
+
 static int take_row(struct parquet *p, size_t at, struct error *e)
 {
+    if (at && p->point && is_like_last(p, at))
+        return take_like_last(p, at, e);
+    p->point = false;
     struct import_row row = {.end_ns = INT64_MAX, .labels = p->labels};
     struct str kind = {0};
     bool timed = false, valued = false;
@@ -140,7 +181,9 @@ static int take_row(struct parquet *p, size_t at, struct error *e)
     }
     if (!timed || !import_kind_of(kind, &row.kind) || (row.kind <= IMPORT_COUNTER && !valued))
         return -EINVAL;
-    return import_row_take(p->to, &row, &p->key, p->stats, e);
+    int rc = import_row_take(p->to, &row, &p->key, p->stats, e);
+    p->point = !rc && row.kind <= IMPORT_COUNTER;
+    return rc;
 }
 
 static int read_rows(struct parquet *p, struct error *e)

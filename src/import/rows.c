@@ -44,7 +44,7 @@ bool import_kind_of(struct str text, enum import_kind *out)
 static void add_text(struct buf *key, struct str text)
 {
     // With its length before it: no two series have one key.
-    buf_printf(key, ":%zu:", text.size);
+    buf_add(key, &text.size, sizeof text.size);
     buf_add_str(key, text);
 }
 
@@ -52,7 +52,7 @@ static int take_point(struct import_hosts *to, const struct import_row *row, str
                       struct error *e)
 {
     key->size = 0;
-    buf_printf(key, "%d", (int)row->kind);
+    buf_add_char(key, (char)row->kind);
     add_text(key, row->name);
     add_text(key, row->unit);
     for (size_t i = 0; i < row->label_count; i++) {
@@ -65,6 +65,7 @@ static int take_point(struct import_hosts *to, const struct import_row *row, str
         .key = buf_str(key),
         .metric = {.name = row->name,
                    .unit = row->unit,
+                   .help = row->help,
                    .kind = row->kind == IMPORT_COUNTER ? STORE_COUNTER : STORE_GAUGE,
                    .level = 1},
         .labels = row->labels,
@@ -98,6 +99,14 @@ int import_row_take(struct import_hosts *to, const struct import_row *row, struc
                              : take_event(to, row, e);
     stats->points += !rc && point;
     stats->events += !rc && !point;
+    return rc;
+}
+
+int import_row_again(struct import_hosts *to, size_t series, int64_t t_ns, double value,
+                     struct import_stats *stats, struct error *e)
+{
+    int rc = import_hosts_append(to, series, t_ns, value, e);
+    stats->points += !rc;
     return rc;
 }
 

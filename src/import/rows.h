@@ -43,7 +43,7 @@ int import_columns_check(const struct import_columns *c, const char *const role_
 struct import_row {
     enum import_kind kind;
     int64_t t_ns, end_ns; // end_ns: of a span; INT64_MAX: it has not ended
-    struct str name, unit, node;
+    struct str name, unit, help, node;
     double value;
     uint64_t id, parent;
     const struct store_label *labels;
@@ -55,6 +55,10 @@ bool import_kind_of(struct str text, enum import_kind *out); // empty: a gauge
 // `key` is scratch. 0; -EINVAL: the row makes no sense; or another errno, with words in *e.
 int import_row_take(struct import_hosts *to, const struct import_row *row, struct buf *key,
                     struct import_stats *stats, struct error *e);
+
+// Likewise, a further point of a series: import_hosts_last, after a point was taken.
+int import_row_again(struct import_hosts *to, size_t series, int64_t t_ns, double value,
+                     struct import_stats *stats, struct error *e);
 
 // Behind the last row: -EINVAL if most rows made no sense.
 int import_rows_check(const struct import_stats *stats, struct error *e);

@@ -19,6 +19,7 @@ struct database {
     struct store_label labels[STORE_LABELS_MAX];
     size_t label_count;
     struct buf key;
+    bool point; // the row before has come to its series
 };
 
 static int fail(struct database *d)
@@ -75,9 +76,14 @@ static int take_point(struct database *d, struct sqlite3_stmt *s, struct sqlite3
     int type = d->q->column_type(s, 2);
     struct import_row row = {.end_ns = INT64_MAX};
     int rc = 0;
+    if (number == *series && d->point && d->q->column_type(s, 1) == SQLITE_INTEGER &&
+        type == SQLITE_FLOAT)
+        return import_row_again(d->to, import_hosts_last(d->to), d->q->column_int64(s, 1),
+                                d->q->column_double(s, 2), d->stats, d->e);
     if (number != *series)
         rc = read_labels(d, tags, number);
     *series = number;
+    d->point = false;
     if (rc)
         return rc;
     if (!import_kind_of(sqlite_column_text(d->q, s, 4), &row.kind) || row.kind > IMPORT_COUNTER ||
@@ -90,7 +96,11 @@ static int take_point(struct database *d, struct sqlite3_stmt *s, struct sqlite3
     row.value = type == SQLITE_NULL ? __builtin_nan("") : d->q->column_double(s, 2);
     row.name = sqlite_column_text(d->q, s, 3);
     row.unit = sqlite_column_text(d->q, s, 5);
-    return take(d, &row);
+    row.help = sqlite_column_text(d->q, s, 6);
+    uint64_t points = d->stats->points;
+    rc = take(d, &row);
+    d->point = d->stats->points > points;
+    return rc;
 }
 
 static int read_points(struct database *d)
@@ -100,11 +110,12 @@ static int read_points(struct database *d)
     int step = SQLITE_DONE;
     int rc = prepare(d, "SELECT key, value FROM series_tags WHERE series = ?", &tags);
     if (!rc)
-        rc = prepare(d,
-                     "SELECT p.series, p.time_ns, p.value, m.name, m.kind, m.unit FROM points p "
-                     "CROSS JOIN series s ON s.id = p.series CROSS JOIN metrics m ON m.id = "
-                     "s.metric ORDER BY p.series, p.time_ns",
-                     &s);
+        rc = prepare(
+            d,
+            "SELECT p.series, p.time_ns, p.value, m.name, m.kind, m.unit, m.help FROM points p "
+            "CROSS JOIN series s ON s.id = p.series CROSS JOIN metrics m ON m.id = "
+            "s.metric ORDER BY p.series, p.time_ns",
+            &s);
     while (!rc && (step = d->q->step(s)) == SQLITE_ROW)
         rc = take_point(d, s, tags, &series);
     if (!rc && step != SQLITE_DONE)

@@ -1,7 +1,8 @@
 // tensorboard.c - scalars of TensorBoard's event files, of any program that writes them.
 //
-// A tag NAME/KEY=VALUE,… is a metric with tags, as `sonde export` writes it; any other tag is the
-// name of a metric, which gets the tag `run`: the folder of the file, as TensorBoard shows it.
+// In an event of sonde's own a tag NAME/KEY=VALUE,… is a metric with tags (export/tensorboard.c).
+// Any other tag is the name of a metric, also if it looks like that ("train/lr=0.1"). The metric
+// gets the tag `run`: the folder of the file, as TensorBoard shows it.
 #include "import/rows.h"
 
 #include "base/arena.h"
@@ -23,7 +24,7 @@ struct tensorboard {
     struct str run;
     struct buf record, text, key;
     struct error *e;
-    // kind and unit, which only the first value of a tag has
+    // the descriptions of sonde's own tags, which only the first value of a tag has
     struct map abouts;
     struct arena arena;
 };
@@ -90,49 +91,66 @@ static const struct str *about_of(struct tensorboard *t, const struct tensorboar
     return (const struct str *)(uintptr_t)*place;
 }
 
-static int take(void *user, const struct tensorboard_scalar *s)
+// "counter in seconds: Processor time." → kind, unit, help.
+static void read_about(struct str about, struct import_row *row)
 {
-    struct tensorboard *t = user;
-    struct store_label labels[STORE_LABELS_MAX + 1];
+    row->kind = str_starts(about, STR("counter")) ? IMPORT_COUNTER : IMPORT_GAUGE;
+    ptrdiff_t colon = str_find(about, STR(": ")), in = str_find(about, STR(" in "));
+    size_t end = colon < 0 ? about.size : (size_t)colon;
+    if (in >= 0 && (size_t)in < end)
+        row->unit = str_slice(about, (size_t)in + 4, end);
+    if (colon >= 0)
+        row->help = str_slice(about, end + 2, about.size);
+}
+
+// A tag that sonde has written: NAME, or NAME/KEY=VALUE,…
+static void read_own_tag(struct tensorboard *t, struct str tag, struct import_row *row,
+                         struct store_label *labels)
+{
     size_t ends[2 * STORE_LABELS_MAX + 1] = {0}, count = 0;
-    const struct str *about = about_of(t, s);
-    ptrdiff_t slash = last_slash(s->tag);
-    t->text.size = 0;
-    bool ours = slash > 0 &&
-                read_labels(t, str_slice(s->tag, (size_t)slash + 1, s->tag.size), ends, &count);
-    if (!ours) {
+    ptrdiff_t slash = last_slash(tag);
+    struct str name = tag;
+    if (slash > 0 && read_labels(t, str_slice(tag, (size_t)slash + 1, tag.size), ends, &count)) {
+        name = str_slice(tag, 0, (size_t)slash);
+    } else {
         count = 0;
         t->text.size = 0;
     }
-    size_t name = t->text.size;
-    struct buf plain = {0};
-    bool exact =
-        ours || (about && (str_starts(*about, STR("gauge")) || str_starts(*about, STR("counter"))));
-    if (exact)
-        tensorboard_add_unescaped(&plain, ours ? str_slice(s->tag, 0, (size_t)slash) : s->tag);
-    else
-        storable_name_add(&plain, s->tag, STORE_NAME_MAX);
-    buf_add_str(&t->text, buf_str(&plain));
-    bool failed = plain.failed || t->text.failed || !about;
-    buf_free(&plain);
-    if (failed)
-        return error_set(t->e, -ENOMEM, "out of memory");
-    struct str all = buf_str(&t->text), unit = *about;
+    size_t at = t->text.size;
+    tensorboard_add_unescaped(&t->text, name);
+    struct str all = buf_str(&t->text);
     for (size_t i = 0; i < count; i++)
         labels[i] = (struct store_label){str_slice(all, ends[2 * i], ends[2 * i + 1]),
                                          str_slice(all, ends[2 * i + 1], ends[2 * i + 2])};
-    if (!exact && t->run.size)
-        labels[count++] = (struct store_label){STR("run"), t->run};
-    ptrdiff_t in = str_find(unit, STR(" in "));
+    row->name = str_slice(all, at, all.size);
+    row->label_count = count;
+}
+
+static void read_foreign_tag(struct tensorboard *t, struct str tag, struct import_row *row,
+                             struct store_label *labels)
+{
+    storable_name_add(&t->text, tag, STORE_NAME_MAX);
+    row->name = buf_str(&t->text);
+    if (t->run.size)
+        labels[row->label_count++] = (struct store_label){STR("run"), t->run};
+}
+
+static int take(void *user, const struct tensorboard_scalar *s)
+{
+    struct tensorboard *t = user;
+    struct store_label labels[STORE_LABELS_MAX];
     struct import_row row = {
-        .kind = str_starts(unit, STR("counter")) ? IMPORT_COUNTER : IMPORT_GAUGE,
-        .t_ns = s->t_ns,
-        .end_ns = INT64_MAX,
-        .name = str_slice(all, name, all.size),
-        .unit = exact && in >= 0 ? str_slice(unit, (size_t)in + 4, unit.size) : (struct str){0},
-        .value = s->value,
-        .labels = labels,
-        .label_count = count};
+        .t_ns = s->t_ns, .end_ns = INT64_MAX, .value = s->value, .labels = labels};
+    const struct str *about = s->ours ? about_of(t, s) : &s->about;
+    t->text.size = 0;
+    if (s->ours && about) {
+        read_about(*about, &row);
+        read_own_tag(t, s->tag, &row, labels);
+    } else {
+        read_foreign_tag(t, s->tag, &row, labels);
+    }
+    if (t->text.failed || !about)
+        return error_set(t->e, -ENOMEM, "out of memory");
     int rc = import_row_take(t->to, &row, &t->key, t->stats, t->e);
     if (rc == -EINVAL)
         t->stats->bad_rows++;

@@ -1,5 +1,6 @@
 // gather_measures.c - the measures of a report: statistics of all points, and buckets.
 #include "base/array.h"
+#include "base/parallel.h"
 #include "report/gather.h"
 
 #include <errno.h>
@@ -30,6 +31,31 @@ static const struct {
 #undef COUNTER
 };
 
+// Findings look at the course of these.
+static bool has_course(enum report_measure_id id)
+{
+    switch (id) {
+    case REPORT_CPU:
+    case REPORT_JOB_CPU:
+    case REPORT_JOB_MEMORY:
+    case REPORT_MEMORY:
+    case REPORT_CGROUP_THROTTLED:
+    case REPORT_PRESSURE_IO:
+    case REPORT_DISK_READ:
+    case REPORT_DISK_WRITTEN:
+    case REPORT_NETWORK_IN:
+    case REPORT_NETWORK_OUT:
+    case REPORT_GPU:
+    case REPORT_GPU_THERMAL:
+    case REPORT_GPU_OVERHEATED:
+    case REPORT_GPU_BRAKE:
+    case REPORT_GPU_HARDWARE:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static bool is_drawn(enum report_measure_id id)
 {
     return id == REPORT_CPU || id == REPORT_MEMORY || id == REPORT_JOB_MEMORY || id == REPORT_GPU ||
@@ -54,7 +80,8 @@ struct taking {
 struct wanted {
     struct report_measure *measure;
     const char *tag; // NULL: all tags but the host
-    bool counter, drawn;
+    bool counter;
+    enum detail { WITHOUT_BUCKETS, WITH_BUCKETS, DRAWN } detail;
 };
 
 static struct str tag_of(const struct sonde_series *s, const char *key)
@@ -227,7 +254,9 @@ static void write_expressions(const struct gather *g, const struct wanted *want,
 
 static size_t queries_of(const struct wanted *want)
 {
-    return want->drawn && !want->counter ? QUERIES_MAX : OF_BUCKETS + 1;
+    if (want->detail == WITHOUT_BUCKETS)
+        return OF_BUCKETS;
+    return want->detail == DRAWN && !want->counter ? QUERIES_MAX : OF_BUCKETS + 1;
 }
 
 // True for errors that smaller requests may avoid.
@@ -255,47 +284,100 @@ static int take_result(struct gather *g, const struct sonde_result *result,
     return good ? 0 : error_set(g->e, -ENOMEM, "no memory");
 }
 
-// Sends all of them in one request; if that is too large, in halves. If a single measure is too
-// large, only this measure is missing.
-static int request(struct gather *g, const struct wanted *all, size_t count)
+// One request. Several threads send requests; the report takes one answer after the other.
+struct batch {
+    const struct wanted *all;
+    size_t count;
+    struct gather own; // with a list of missing nodes and an error of its own
+    struct error e;
+    struct sonde_result *result;
+    int rc;
+};
+
+static struct batch batch_of(const struct gather *g, const struct wanted *all, size_t count)
 {
-    char(*text)[EXPRESSION_MAX] = malloc(count * QUERIES_MAX * sizeof *text);
-    const char **expressions = malloc(count * QUERIES_MAX * sizeof *expressions);
-    struct sonde_result *result = NULL;
+    struct batch b = {.all = all, .count = count, .own = *g};
+    b.own.missing = (struct buf){0};
+    return b;
+}
+
+static void send_batch(void *user, size_t i)
+{
+    struct batch *b = (struct batch *)user + i;
+    char(*text)[EXPRESSION_MAX] = malloc(b->count * QUERIES_MAX * sizeof *text);
+    const char **expressions = malloc(b->count * QUERIES_MAX * sizeof *expressions);
     size_t n = 0;
-    int rc = text && expressions ? 0 : error_set(g->e, -ENOMEM, "no memory");
-    for (size_t i = 0; i < count && !rc; i++) {
-        write_expressions(g, &all[i], &text[i * QUERIES_MAX]);
-        for (size_t k = 0; k < queries_of(&all[i]); k++)
-            expressions[n++] = text[i * QUERIES_MAX + k];
+    b->own.e = &b->e;
+    b->rc = text && expressions ? 0 : error_set(&b->e, -ENOMEM, "no memory");
+    for (size_t m = 0; m < b->count && !b->rc; m++) {
+        write_expressions(&b->own, &b->all[m], &text[m * QUERIES_MAX]);
+        for (size_t k = 0; k < queries_of(&b->all[m]); k++)
+            expressions[n++] = text[m * QUERIES_MAX + k];
     }
-    if (!rc)
-        rc = gather_ask(g, expressions, n, NULL, g->report->first_ns, g->report->to_ns, &result);
+    if (!b->rc)
+        b->rc = gather_ask(&b->own, expressions, n, NULL, b->own.report->first_ns,
+                           b->own.report->to_ns, &b->result);
     free(text);
     free(expressions);
+}
+
+// If a request was too large, it is sent again in halves. If a single measure is too large, only
+// this measure is missing.
+static int take_batch(struct gather *g, struct batch *b)
+{
+    int rc = b->rc;
+    gather_note_missing(g, b->own.missing.size ? buf_cstr(&b->own.missing) : NULL);
+    buf_free(&b->own.missing);
     if (!rc) {
-        rc = take_result(g, result, all, count);
-    } else if (is_too_much(rc) && count > 1) {
-        rc = request(g, all, count / 2);
-        return rc ? rc : request(g, all + count / 2, count - count / 2);
+        rc = take_result(g, b->result, b->all, b->count);
+    } else if (is_too_much(rc) && b->count > 1) {
+        size_t half = b->count / 2;
+        struct batch parts[] = {batch_of(g, b->all, half),
+                                batch_of(g, b->all + half, b->count - half)};
+        rc = 0;
+        for (size_t i = 0; i < 2 && !rc; i++) {
+            send_batch(parts, i);
+            rc = take_batch(g, &parts[i]);
+        }
     } else if (is_too_much(rc)) {
         char words[160];
-        snprintf(words, sizeof words, "%.*s (%.80s)", STR_ARG(all[0].measure->metric), g->e->text);
+        snprintf(words, sizeof words, "%.*s (%.80s)", STR_ARG(b->all[0].measure->metric),
+                 b->e.text);
         gather_note_missing(g, words);
         rc = 0;
+    } else {
+        *g->e = b->e;
     }
-    sonde_result_free(result);
+    sonde_result_free(b->result);
+    b->result = NULL;
     return rc;
 }
 
+// Memory: all answers at the same time, REQUEST_CELLS values each. A server gets one request after
+// the other, because it has the memory of one.
 static int request_all(struct gather *g, const struct wanted *all, size_t count)
 {
     size_t nodes = g->report->node_count, cells = g->report->bucket_count * (nodes ? nodes : 1),
-           most = REQUEST_CELLS / (cells ? cells : 1);
+           most = REQUEST_CELLS / (cells ? cells : 1), n = 0;
+    bool own = client_is_recording(g->client);
     most = most < 1 ? 1 : most > REQUEST_MEASURES_MAX ? REQUEST_MEASURES_MAX : most;
-    int rc = 0;
+    if (own && most > count / PARALLEL_THREADS_MAX + 1)
+        most = count / PARALLEL_THREADS_MAX + 1;
+    struct batch *batches = calloc(count + 1, sizeof *batches);
+    int rc = batches ? 0 : error_set(g->e, -ENOMEM, "no memory");
     for (size_t i = 0; i < count && !rc; i += most)
-        rc = request(g, all + i, count - i < most ? count - i : most);
+        batches[n++] = batch_of(g, all + i, count - i < most ? count - i : most);
+    if (own && !rc)
+        parallel_each(n, send_batch, batches);
+    for (size_t i = 0; i < n; i++) {
+        if (!own && !rc)
+            send_batch(batches, i);
+        if (!rc)
+            rc = take_batch(g, &batches[i]);
+        sonde_result_free(batches[i].result);
+        buf_free(&batches[i].own.missing);
+    }
+    free(batches);
     return rc;
 }
 
@@ -311,10 +393,10 @@ const json_t *gather_metric(const struct gather *g, const char *name)
 }
 
 static struct wanted want(struct report_measure *m, struct str metric, const char *tag,
-                          bool counter, bool drawn)
+                          bool counter, enum detail detail)
 {
     *m = (struct report_measure){.metric = metric, .counter = counter};
-    return (struct wanted){m, tag, counter, drawn};
+    return (struct wanted){m, tag, counter, detail};
 }
 
 // The metrics that are not from sonde's own sources, but from programs.
@@ -331,7 +413,7 @@ static size_t want_own(struct gather *g, struct wanted *out)
         if (r->own_total++ >= REPORT_OWN_MAX)
             continue;
         out[r->own_count] =
-            want(&r->own[r->own_count], name, NULL, kind && strcmp(kind, "counter") == 0, true);
+            want(&r->own[r->own_count], name, NULL, kind && strcmp(kind, "counter") == 0, DRAWN);
         r->own_count++;
     }
     return r->own_count;
@@ -342,8 +424,11 @@ int gather_measures(struct gather *g, bool drawn)
     struct wanted all[REPORT_MEASURES_COUNT + REPORT_OWN_MAX];
     size_t count = 0;
     for (enum report_measure_id i = 0; i < REPORT_MEASURES_COUNT; i++) {
-        struct wanted one = want(&g->report->measures[i], str_of(table[i].metric), table[i].tag,
-                                 table[i].counter, drawn && is_drawn(i));
+        struct wanted one =
+            want(&g->report->measures[i], str_of(table[i].metric), table[i].tag, table[i].counter,
+                 drawn && is_drawn(i)     ? DRAWN
+                 : drawn || has_course(i) ? WITH_BUCKETS
+                                          : WITHOUT_BUCKETS);
         if (gather_metric(g, table[i].metric))
             all[count++] = one;
     }

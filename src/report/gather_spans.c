@@ -204,8 +204,10 @@ static int make_row(struct spans *s, size_t name, struct distribution_room *room
         return 0;
     struct distribution lengths = {0};
     int rc = 0;
-    for (size_t i = 0; i < n->count && !rc; i++)
-        rc = distribution_add(room, &lengths, seconds_of(&s->all[n->order + i]), true, s->g->e);
+    for (size_t i = 0; i < n->count && !rc; i++) {
+        double length_s = seconds_of(&s->all[n->order + i]);
+        rc = distribution_add(room, &lengths, &length_s, 1, true, s->g->e);
+    }
     out->mean_s = (double)lengths.mean;
     out->p50_s = distribution_quantile(&lengths, QUERY_P50);
     out->p95_s = distribution_quantile(&lengths, QUERY_P95);

@@ -167,8 +167,14 @@ static void draw_band(const struct report *r, const struct scale *s, const doubl
     buf_add_str(out, STR("\"/>"));
 }
 
-static void elapsed(const struct report *r, double share, char out[WORDS_MAX])
+static void label_at(const struct report *r, enum chart_axis axis, double share,
+                     char out[WORDS_MAX])
 {
+    if (axis == CHART_NUMBERS) {
+        double last = (double)r->bucket_count * (double)r->bucket_ns;
+        snprintf(out, WORDS_MAX, "%.0f", fmax(share * last, 1));
+        return;
+    }
     double s = (double)(r->first_ns - r->start_ns) / 1e9 +
                share * (double)r->bucket_count * (double)r->bucket_ns / 1e9;
     long whole = s > 0 ? (long)s : 0;
@@ -176,7 +182,7 @@ static void elapsed(const struct report *r, double share, char out[WORDS_MAX])
 }
 
 static void draw_axes(const struct report *r, const struct scale *s, const char *unit,
-                      struct buf *out)
+                      enum chart_axis axis, struct buf *out)
 {
     char text[WORDS_MAX];
     for (int i = 0; i <= 2; i++) {
@@ -188,7 +194,7 @@ static void draw_axes(const struct report *r, const struct scale *s, const char 
             LEFT, y, WIDTH, LEFT - 6, y + 4, text);
     }
     for (int i = 0; i <= 4; i++) {
-        elapsed(r, i / 4.0, text);
+        label_at(r, axis, i / 4.0, text);
         buf_printf(out, "<text x=\"%.1f\" y=\"%d\" class=\"%s\">%s</text>",
                    LEFT + (WIDTH - LEFT) * i / 4.0, HEIGHT - 4,
                    i == 0   ? ""
@@ -266,7 +272,7 @@ static void write_legend(const struct report *r, const struct report_measure *m,
 }
 
 void chart_lines(const struct report *r, const struct report_measure *m, const char *title,
-                 struct buf *out)
+                 enum chart_axis axis, struct buf *out)
 {
     struct scale s = scale_of(r, m);
     char unit[WORDS_MAX], class[24];
@@ -278,8 +284,8 @@ void chart_lines(const struct report *r, const struct report_measure *m, const c
     begin_figure(title, m->metric, out);
     buf_printf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH, HEIGHT);
     html_escape(out, str_of(title));
-    buf_add_str(out, STR(" over time\">"));
-    draw_axes(r, &s, unit, out);
+    buf_printf(out, " %s\">", axis == CHART_ELAPSED ? "over time" : "by number");
+    draw_axes(r, &s, unit, axis, out);
     draw_band(r, &s, m->least, m->greatest, "b", out);
     if (m->count <= CHART_LINES_MAX) {
         for (size_t i = 0; i < m->count; i++) {
@@ -319,8 +325,8 @@ void chart_heat(const struct report *r, const struct report_measure *m, const ch
     snprintf(unit, sizeof unit, "%.*s%s", STR_ARG(m->unit), m->counter ? "/s" : "");
     words_value(s.least, unit, least);
     words_value(top, unit, greatest);
-    elapsed(r, 0, first);
-    elapsed(r, 1, last);
+    label_at(r, CHART_ELAPSED, 0, first);
+    label_at(r, CHART_ELAPSED, 1, last);
     begin_figure(title, m->metric, out);
     size_t height = m->count <= ROWS_TALL ? m->count * 12 : m->count < 600 ? m->count : 600;
     height = height < 12 * ROWS_TALL && m->count > ROWS_TALL ? 12 * ROWS_TALL : height;

@@ -15,9 +15,13 @@ enum { CHART_LINES_MAX = 8 };
 
 void html_escape(struct buf *out, struct str text);
 
+// Labels below the chart: the time since the start, or the numbers of what was measured, with
+// bucket_ns of them in a bucket.
+enum chart_axis { CHART_ELAPSED, CHART_NUMBERS };
+
 // Draws nothing if no bucket has a value.
 void chart_lines(const struct report *r, const struct report_measure *m, const char *title,
-                 struct buf *out);
+                 enum chart_axis axis, struct buf *out);
 // Draws nothing for fewer than two lines. `most` is the value of the last colour; NaN: the largest
 // value.
 void chart_heat(const struct report *r, const struct report_measure *m, const char *title,

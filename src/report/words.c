@@ -21,14 +21,16 @@ void words_value(double value, const char *unit, char out[WORDS_MAX])
                  : fabs(value) >= 9.995 ? 1
                                         : 2,
                  value);
-    const char *shown = bytes                          ? unit + 5 // "/s"
-                        : strcmp(unit, "seconds") == 0 ? " s"
-                        : strcmp(unit, "watts") == 0   ? " W"
-                        : strcmp(unit, "percent") == 0 ? " %"
-                        : strcmp(unit, "celsius") == 0 ? " °C"
-                        : strcmp(unit, "hertz") == 0   ? " Hz"
-                        : strcmp(unit, "joules") == 0  ? " J"
-                                                       : "";
+    const char *shown = bytes                               ? unit + 5 // "/s"
+                        : strcmp(unit, "seconds") == 0      ? " s"
+                        : strcmp(unit, "milliseconds") == 0 ? " ms"
+                        : strcmp(unit, "microseconds") == 0 ? " µs"
+                        : strcmp(unit, "watts") == 0        ? " W"
+                        : strcmp(unit, "percent") == 0      ? " %"
+                        : strcmp(unit, "celsius") == 0      ? " °C"
+                        : strcmp(unit, "hertz") == 0        ? " Hz"
+                        : strcmp(unit, "joules") == 0       ? " J"
+                                                            : "";
     snprintf(out, WORDS_MAX, "%s%s", number, shown);
 }
 

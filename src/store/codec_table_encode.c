@@ -21,7 +21,8 @@ enum {
     RUN_LENGTH = 8,
     REFERENCE_BITS = 24,
     // columns that one column is compared with: those that change nearly as often
-    CANDIDATES_MAX = 256
+    CANDIDATES_MAX = 256,
+    CHANGES_LOOKED_AT = 128 // before a column counts as unrelated
 };
 
 struct column {
@@ -220,18 +221,25 @@ static size_t measure(const int64_t *q, size_t n, uint64_t *marks, uint64_t *cos
     return changes;
 }
 
-// The cost of q after subtracting (0) or adding (1) the series of `other`.
+// The cost of q after subtracting (0) or adding (1) the series of `other`. Unrelated columns, which
+// most pairs are, show after some changes: then both costs are too high, and belong to these
+// changes alone.
 static void difference_costs(const int64_t *q, uint64_t own_cost, const struct column *other,
                              uint64_t cost[2])
 {
+    size_t changes = 0;
     cost[0] = cost[1] = own_cost;
-    for (size_t w = 0; w < words_of(other); w++)
+    for (size_t w = 0; w < words_of(other); w++) {
+        if (changes >= CHANGES_LOOKED_AT && cost[0] > own_cost && cost[1] > own_cost)
+            return;
+        changes += (size_t)__builtin_popcountll(other->marks[w]);
         for (uint64_t left = other->marks[w]; left != 0; left &= left - 1) {
             size_t k = w * 64 + (size_t)__builtin_ctzll(left);
             uint64_t before = change_cost(q[k]);
             cost[0] += change_cost(difference(q[k], other->q[k])) - before;
             cost[1] += change_cost((int64_t)((uint64_t)q[k] + (uint64_t)other->q[k])) - before;
         }
+    }
 }
 
 static size_t common_changes(const uint64_t *a, const uint64_t *b, size_t words)

@@ -63,7 +63,7 @@ size_t codec_table_ends(const uint8_t *in, size_t size, size_t ends[STREAMS + 1]
 
 static inline unsigned token_extra(uint64_t v)
 {
-    return v < TOKEN_LONG ? 0 : (bit_length(v - TOKEN_LONG) + 7) / 8 + (v == TOKEN_LONG ? 1 : 0);
+    return v < TOKEN_LONG ? 0 : (bit_length((v - TOKEN_LONG) | 1) + 7) / 8; // at least one
 }
 
 static inline uint8_t token_byte(uint64_t v)

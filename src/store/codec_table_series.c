@@ -5,12 +5,12 @@
 #include "store/codec_table_parts.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum {
     CENTRE_SAMPLES = 255,
     LOW_BITS_FROM = 6, // mean length of numbers from which on cutting off low bits is tried
-    LOW_BITS_TRIED = 6
+    LOW_BITS_TRIED = 6,
+    LOW_BITS_SAMPLES = 768, // of the numbers, on which it is tried
 };
 
 // a cost counts as smaller only below this fraction of the other
@@ -27,16 +27,36 @@ double codec_entropy_bits(const uint32_t counts[256], size_t total)
     return bits;
 }
 
+// The dense form in two histograms: equal tokens one after another would wait for each other.
+static struct cost cost_of_dense(const int64_t *q, size_t n, unsigned low)
+{
+    uint32_t counts[2][256] = {{0}};
+    size_t extras = 0;
+    for (size_t k = 0; k < n; k++) {
+        uint64_t rest = zigzag(q[k]) >> low;
+        unsigned extra = token_extra(rest);
+        counts[k & 1][extra ? TOKEN_LONG - 1 + extra : rest]++;
+        extras += extra;
+    }
+    for (size_t i = 0; i < 256; i++)
+        counts[0][i] += counts[1][i];
+    return (struct cost){codec_entropy_bits(counts[0], n) + 8.0 * (double)extras +
+                             (double)(n * low),
+                         n + extras + low_bytes(n, low)};
+}
+
 struct cost codec_cost_of(const int64_t *q, size_t from, size_t n, bool dense, unsigned low)
 {
     uint32_t counts[256] = {0};
     size_t count = 0, extras = 0, gap_extras = 0, gap = 0;
+    if (dense)
+        return cost_of_dense(q + from, n - from, low);
     for (size_t k = from; k < n; k++) {
-        if (q[k] == 0 && !dense) {
+        if (q[k] == 0) {
             gap++;
             continue;
         }
-        uint64_t rest = (zigzag(q[k]) - (dense ? 0 : 1)) >> low;
+        uint64_t rest = (zigzag(q[k]) - 1) >> low;
         counts[token_byte(rest)]++;
         extras += token_extra(rest);
         gap_extras += token_extra(gap);
@@ -47,13 +67,38 @@ struct cost codec_cost_of(const int64_t *q, size_t from, size_t n, bool dense, u
         codec_entropy_bits(counts, count) + 8.0 * (double)extras + (double)(count * low), 0};
     cost.bytes = count + extras + low_bytes(count, low);
     size_t all = n - from;
-    if (!dense && count > 0) {
+    if (count > 0) {
         cost.bytes += count + gap_extras;
         double share = (double)count / (double)all;
         cost.bits += (double)count * log2(1 / share);
         cost.bits += count < all ? (double)(all - count) * log2(1 / (1 - share)) : 0;
     }
     return cost;
+}
+
+// The number of low bits to cut off dense numbers of this mean length. Of many numbers a sample
+// shows it.
+static uint8_t low_of_dense(const int64_t *q, size_t n, unsigned mean)
+{
+    int64_t samples[LOW_BITS_SAMPLES];
+    if (n > 2 * LOW_BITS_SAMPLES) {
+        for (size_t i = 0; i < LOW_BITS_SAMPLES; i++)
+            samples[i] = q[i * n / LOW_BITS_SAMPLES];
+        q = samples;
+        n = LOW_BITS_SAMPLES;
+    }
+    struct cost best = cost_of_dense(q, n, 0);
+    uint8_t low = 0;
+    for (unsigned tried = 0; tried < LOW_BITS_TRIED; tried++) {
+        unsigned bits = mean - 2 - tried < LOW_MAX ? mean - 2 - tried : LOW_MAX;
+        struct cost cost = cost_of_dense(q, n, bits);
+        // Most cut bits first, because noise that is cut off costs the compressor no time.
+        if (cost.bits < best.bits * WORTH_IT) {
+            best = cost;
+            low = (uint8_t)bits;
+        }
+    }
+    return low;
 }
 
 struct cost codec_form_of(const int64_t *q, size_t from, size_t n, bool *dense, uint8_t *low)
@@ -65,14 +110,15 @@ struct cost codec_form_of(const int64_t *q, size_t from, size_t n, bool *dense, 
     }
     *dense = count * 2 > n;
     *low = 0;
-    struct cost best = codec_cost_of(q, from, n, *dense, 0);
     unsigned mean = count == 0 ? 0 : (unsigned)(length / count);
-    if (mean < LOW_BITS_FROM)
+    if (*dense && mean >= LOW_BITS_FROM)
+        *low = low_of_dense(q + from, n - from, mean);
+    struct cost best = codec_cost_of(q, from, n, *dense, *low);
+    if (*dense || mean < LOW_BITS_FROM)
         return best;
     for (unsigned tried = 0; tried < LOW_BITS_TRIED; tried++) {
         unsigned bits = mean - 2 - tried < LOW_MAX ? mean - 2 - tried : LOW_MAX;
         struct cost cost = codec_cost_of(q, from, n, *dense, bits);
-        // Most cut bits first, because noise that is cut off costs the compressor no time.
         if (cost.bits < best.bits * WORTH_IT) {
             best = cost;
             *low = (uint8_t)bits;
@@ -83,10 +129,18 @@ struct cost codec_form_of(const int64_t *q, size_t from, size_t n, bool *dense, 
 
 // ---- Whole numbers to a series
 
-static int by_size(const void *a, const void *b)
+// Shell's sort: for so few numbers qsort's calls would take most of the time.
+static void sort_samples(int64_t *samples, size_t count)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
+    static const size_t gaps[] = {57, 23, 10, 4, 1};
+    for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++)
+        for (size_t i = gaps[g]; i < count; i++) {
+            int64_t v = samples[i];
+            size_t at = i;
+            for (; at >= gaps[g] && samples[at - gaps[g]] > v; at -= gaps[g])
+                samples[at] = samples[at - gaps[g]];
+            samples[at] = v;
+        }
 }
 
 // The most frequent number of a sample, or else its median.
@@ -98,7 +152,7 @@ static int64_t centre_of(const int64_t *y, size_t from, size_t n)
         return 0;
     for (size_t i = 0; i < count; i++)
         samples[i] = y[from + i * all / count];
-    qsort(samples, count, sizeof samples[0], by_size);
+    sort_samples(samples, count);
     size_t longest = 0, run = 0;
     int64_t most = samples[count / 2];
     for (size_t i = 0; i < count; i++) {

@@ -5,8 +5,10 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/decimal.h"
 #include "base/map.h"
 #include "store/csv_lines.h"
+#include "store/direct.h"
 #include "store/import_recording.h"
 #include "store/store.h"
 
@@ -21,8 +23,14 @@ struct table {
     uint32_t columns; // with the time stamps
     uint32_t *sets;   // of at most STORE_SET_SERIES_MAX columns each
     uint32_t set_count;
-    double *values;
+    // Rows that wait for each other: of set i the columns, for each row the time and the values.
+    uint32_t *set_columns;
+    uint8_t **rows;
+    uint32_t room, waiting;
+    double *values; // of the line
 };
+
+enum { WAITING_VALUES_MAX = 1 << 21 };
 
 static struct str clean_name(struct str name, char out[STORE_NAME_MAX])
 {
@@ -66,7 +74,7 @@ static int define_all(struct store *s, struct table *t, struct str host)
     uint32_t *ids = malloc((t->columns + 1) * sizeof *ids);
     struct map taken = {0};
     struct arena names = {0};
-    struct str rest = buf_str(&t->csv.line);
+    struct str rest = t->csv.line;
     csv_lines_cell(&t->csv, &rest);
     int rc = ids ? 0 : -ENOMEM;
     uint32_t n = 0;
@@ -77,6 +85,7 @@ static int define_all(struct store *s, struct table *t, struct str host)
     }
     for (uint32_t at = 0; !rc && at < n; at += STORE_SET_SERIES_MAX) {
         uint32_t count = n - at < STORE_SET_SERIES_MAX ? n - at : STORE_SET_SERIES_MAX;
+        t->set_columns[t->set_count] = count;
         rc = store_define_set(s, ids + at, count, &t->sets[t->set_count++]);
     }
     map_free(&taken);
@@ -85,46 +94,93 @@ static int define_all(struct store *s, struct table *t, struct str host)
     return rc;
 }
 
+static int make_room(struct table *t)
+{
+    t->room = DIRECT_ROWS_MAX;
+    if (t->room > WAITING_VALUES_MAX / t->columns)
+        t->room = WAITING_VALUES_MAX / t->columns;
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        t->rows[i] = malloc((t->set_columns[i] + 1) * sizeof(double) * t->room);
+        if (!t->rows[i])
+            return -ENOMEM;
+    }
+    return 0;
+}
+_Static_assert((int)WAITING_VALUES_MAX / ((int)IMPORT_COLUMNS_MAX + 1) > 0, "room for a row");
+
+static int append_waiting(struct store *s, struct table *t)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < t->set_count && t->waiting && !rc; i++)
+        rc = direct_rows(s, t->sets[i], t->rows[i], t->waiting);
+    t->waiting = 0;
+    return rc;
+}
+
+static int append_line(struct store *s, struct table *t, int64_t when)
+{
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        size_t row_bytes = (t->set_columns[i] + 1) * sizeof(double);
+        uint8_t *row = t->rows[i] + t->waiting * row_bytes;
+        memcpy(row, &when, sizeof when);
+        memcpy(row + sizeof when, t->values + (size_t)i * STORE_SET_SERIES_MAX,
+               row_bytes - sizeof when);
+    }
+    uint32_t wanted = direct_rows_wanted(s, t->sets[0]);
+    return ++t->waiting >= (wanted < t->room ? wanted : t->room) ? append_waiting(s, t) : 0;
+}
+
+// Takes the next cell off *rest. True: it has a number, or is empty (missing).
+static bool take_value(struct csv_lines *csv, struct str *rest, double *out)
+{
+    const char *end = rest->data + rest->size, *at = decimal_scan(rest->data, end, out);
+    if (at && (at == end || *at == ',')) { // most cells
+        *rest = at == end ? (struct str){0}
+                          : str_slice(*rest, (size_t)(at - rest->data) + 1, rest->size);
+        return true;
+    }
+    struct str cell = csv_lines_cell(csv, rest);
+    if (cell.size && str_to_double(cell, out))
+        return true;
+    *out = store_missing();
+    return !cell.size;
+}
+
+// Reads the line's values. False: it has another number of cells than the first line.
+static bool take_values(struct table *t, struct str rest, uint64_t *missing, uint64_t *bad)
+{
+    uint32_t n = 0;
+    *missing = *bad = 0;
+    for (; rest.data; n++) {
+        if (n + 1 >= t->columns)
+            return false;
+        *bad += !take_value(&t->csv, &rest, &t->values[n]);
+        *missing += store_is_missing(t->values[n]);
+    }
+    return n + 1 == t->columns;
+}
+
 static int import_rows(struct store *s, struct table *t, struct store_import_stats *stats)
 {
-    int rc;
-    while ((rc = csv_lines_next(&t->csv)) > 0) {
-        struct str rest = buf_str(&t->csv.line);
+    int rc = make_room(t);
+    while (!rc && (rc = csv_lines_next(&t->csv)) > 0) {
+        struct str rest = t->csv.line;
+        uint64_t missing, bad;
+        int64_t when;
+        rc = 0;
         if (!rest.size)
             continue;
-        int64_t when;
-        bool good = str_to_i64(csv_lines_cell(&t->csv, &rest), &when);
-        uint32_t n = 0;
-        uint64_t missing = 0, bad = 0;
-        while (good && rest.data) {
-            struct str cell = csv_lines_cell(&t->csv, &rest);
-            double v;
-            if (n + 1 >= t->columns) {
-                good = false;
-                break;
-            }
-            if (!cell.size || !str_to_double(cell, &v)) {
-                v = store_missing();
-                missing++;
-                bad += cell.size > 0;
-            }
-            t->values[n++] = v;
-        }
-        if (!good || n + 1 != t->columns) {
+        if (!str_to_i64(csv_lines_cell(&t->csv, &rest), &when) ||
+            !take_values(t, rest, &missing, &bad)) {
             stats->bad_rows++;
             continue;
         }
         stats->bad_cells += bad;
         stats->rows++;
-        stats->values += n - missing;
-        for (uint32_t i = 0; i < t->set_count; i++) {
-            rc =
-                store_append_row(s, t->sets[i], when, t->values + (size_t)i * STORE_SET_SERIES_MAX);
-            if (rc)
-                return rc;
-        }
+        stats->values += t->columns - 1 - missing;
+        rc = append_line(s, t, when);
     }
-    return rc;
+    return rc ? rc : append_waiting(s, t);
 }
 
 static int import_header(struct table *t, struct error *e)
@@ -132,7 +188,7 @@ static int import_header(struct table *t, struct error *e)
     int rc = csv_lines_next(&t->csv);
     if (rc <= 0)
         return error_set(e, rc ? rc : -EINVAL, "no line of column names");
-    struct str rest = buf_str(&t->csv.line);
+    struct str rest = t->csv.line;
     while (rest.data && t->columns <= IMPORT_COLUMNS_MAX) {
         csv_lines_cell(&t->csv, &rest);
         t->columns++;
@@ -175,8 +231,10 @@ static int import_table(struct table *t, const char *out_path, struct str host,
         return error_set(e, -EINVAL, "%u columns: there have to be two (time, a value) to %d",
                          t->columns, IMPORT_COLUMNS_MAX);
     t->sets = calloc(t->columns / STORE_SET_SERIES_MAX + 1, sizeof *t->sets);
+    t->set_columns = calloc(t->columns / STORE_SET_SERIES_MAX + 1, sizeof *t->set_columns);
+    t->rows = calloc(t->columns / STORE_SET_SERIES_MAX + 1, sizeof *t->rows);
     t->values = calloc(t->columns, sizeof *t->values);
-    if (!t->sets || !t->values)
+    if (!t->sets || !t->set_columns || !t->rows || !t->values)
         return error_set(e, -ENOMEM, "no memory");
     struct store *s;
     rc = import_recording_create(out_path, host, STR(""), &s, e);
@@ -318,7 +376,7 @@ static bool dask_number(struct str cell, char out[DASK_NUMBER_MAX])
 static bool dask_place(struct dask *d, char job[DASK_NUMBER_MAX], char dag[DASK_NUMBER_MAX],
                        double *seconds)
 {
-    struct str rest = buf_str(&d->table->csv.line);
+    struct str rest = d->table->csv.line;
     bool good = true;
     uint32_t n = 0;
     for (; good && rest.data; n++) {
@@ -352,7 +410,7 @@ static int dask_rows(struct dask *d, struct store_import_stats *stats)
             memcpy(d->job, job, sizeof job);
             memcpy(d->dag, dag, sizeof dag);
         }
-        struct str rest = buf_str(&d->table->csv.line);
+        struct str rest = d->table->csv.line;
         for (uint32_t n = 0; rc >= 0 && rest.data; n++) {
             struct str cell = csv_lines_cell(&d->table->csv, &rest);
             if (d->roles[n] == DASK_METRIC || d->roles[n] == DASK_TASKS)
@@ -381,7 +439,7 @@ static int dask_last(struct dask *d, double *last)
 static int dask_header(struct dask *d, struct error *e)
 {
     struct table *t = d->table;
-    struct str rest = buf_str(&t->csv.line);
+    struct str rest = t->csv.line;
     bool there[DASK_ROLES] = {false};
     for (uint32_t n = 0; n < t->columns; n++) {
         struct str name = csv_lines_cell(&t->csv, &rest);
@@ -398,7 +456,7 @@ static int dask_header(struct dask *d, struct error *e)
 
 static int dask_metrics(struct dask *d)
 {
-    struct str rest = buf_str(&d->table->csv.line);
+    struct str rest = d->table->csv.line;
     int rc = 0;
     for (uint32_t n = 0; !rc && n < d->table->columns; n++) {
         char text[STORE_NAME_MAX + 1] = "dask_", clean[STORE_NAME_MAX];
@@ -431,7 +489,7 @@ static int import_dask(struct table *t, int64_t written_ns, const char *out_path
     rc = d.roles && d.metrics && d.series ? dask_header(&d, e) : error_set(e, -ENOMEM, "no memory");
     if (!rc && (rc = dask_last(&d, &last)) < 0)
         error_set(e, rc, "line %llu: %s", (unsigned long long)t->csv.line_number, strerror(-rc));
-    if (!rc && (gzrewind(t->csv.file) != 0 || csv_lines_next(&t->csv) <= 0))
+    if (!rc && (csv_lines_rewind(&t->csv) || csv_lines_next(&t->csv) <= 0))
         rc = error_set(e, -EIO, "it cannot be read a second time");
     if (!rc)
         rc = import_recording_create(out_path, host, STR(""), &d.store, e);
@@ -490,6 +548,10 @@ int store_import(enum store_import_format format, const char *csv_path, const ch
         stats->file_bytes = (uint64_t)st.st_size;
     }
     csv_lines_close(&t.csv);
+    for (uint32_t i = 0; i < t.set_count; i++)
+        free(t.rows[i]);
+    free(t.rows);
+    free(t.set_columns);
     free(t.sets);
     free(t.values);
     return rc;

@@ -436,7 +436,7 @@ static int close_recording(struct importer *im, struct error *e)
     r->repeats = r->values - in.values;
     r->values = in.values;
     r->file_bytes = in.file_bytes;
-    im->o->made(r);
+    im->o->made(r, im->o->user);
     return 0;
 }
 

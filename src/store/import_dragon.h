@@ -33,7 +33,9 @@ struct import_dragon_options {
     const char *host;   // NULL: from the names of the files
     // Finds sonde's name of a metric of Dragon; returns false if sonde has none.
     bool (*own_metric)(struct str name, struct store_metric *m);
-    void (*made)(const struct import_dragon_recording *r); // called for each recording
+    // called for each recording
+    void (*made)(const struct import_dragon_recording *r, void *user);
+    void *user;
 };
 
 // Skips an unreadable file completely. With one file, *e has the reason; with several, each

@@ -15,7 +15,7 @@
 // If retention takes one of them, the job is cancelled without loss of data. The queue with the
 // oldest due block comes first.
 #include "store/block.h"
-#include "store/cold.h"
+#include "store/cold_sizes.h"
 #include "store/sort.h"
 #include "store/stripes.h"
 #include "store/thaw.h"
@@ -26,10 +26,8 @@
 #include <stdlib.h>
 
 enum {
-    MERGE_ROWS = 8192,
     MERGE_VALUES = 1 << 19,
     CLOSING_MERGE_VALUES = 1 << 20,
-    MERGE_POINTS = 4 * TAIL_POINTS_MAX,
     // Bytes of memory per point and per value, thawed and in the writer; a closing merge also
     // counts zstd's.
     MERGE_POINT_BYTES = 48,
@@ -37,26 +35,7 @@ enum {
     POINTS_QUEUE = UINT32_MAX, // in place of a set's id
 };
 
-// A reader that needs a tenth of a cold block's time decodes complete columns. With dense values,
-// this decoding takes most of the time of an answer. So a cold block of dense values has fewer
-// rows, and long series of single points are cut into stripes. A column's entry and its share of a
-// frame take some 40 bytes: at half a byte a value, 2 % of such a piece. Values that take fewer
-// bytes stay in long pieces. The last cold block shows how many bytes a value takes. Hot blocks do
-// not show it, because columns that follow from each other become small only when they are cold.
-enum {
-    DENSE_VALUES_A_BYTE = 2, // fewer are dense
-    DENSE_BYTES = 256 << 10, // bytes of hot blocks in one merge
-    DENSE_LIMIT_SHARE = 8,   // share of the file's limit that the merge needs again
-    STRIPE_POINTS = 4096,    // mean number of points of a series in a stripe
-};
-
-// The zstd level and the size of parts. A live part takes some 3 ms; a closing one is as large as a
-// part can be.
-static const struct cold_effort efforts[] = {
-    [MERGE_LIVE] = {3, 48 << 10, 256},
-    [MERGE_CLOSING] = {19, 4 << 20, SIZE_MAX},
-    [MERGE_HURRIED] = {3, 4 << 20, SIZE_MAX},
-};
+enum { DENSE_LIMIT_SHARE = 8 }; // share of the file's limit that a dense merge needs again
 
 struct merge_job {
     uint32_t queue; // the id of a set, or POINTS_QUEUE

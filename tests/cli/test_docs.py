@@ -108,7 +108,7 @@ class Names(unittest.TestCase):
     def test_variables(self):
         """Both ways: named variables exist, and variables that programs and people may set are
         named."""
-        sources = ["src/*/*.[ch]", "src/cli/options.def", "bindings/python/**/*.py", "bindings/python/*.c", "bench/**/*.[ch]", "bench/**/*.py", "examples/*", "tools/*", "grafana/**/*.y*ml"]
+        sources = ["src/*/*.[ch]", "src/cli/options.def", "bindings/python/**/*.py", "bindings/python/*.c", "bindings/rust/*.rs", "bench/**/*.[ch]", "bench/**/*.py", "examples/*", "tools/*", "grafana/**/*.y*ml"]
         sources = "\n".join(text for pattern in sources for text in read(pattern).values())
         docs = "\n".join([page.read_text() for page in PAGES] + re.findall(r"//.*", "\n".join(read("include/*").values())))
         ours = "\n".join(text for pattern in ("src/*/*.c", "bindings/python/**/*.py") for text in read(pattern).values())

@@ -9,6 +9,7 @@ import os
 import pty
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -447,6 +448,101 @@ class Export(Place):
         self.assertEqual(code, -signal.SIGTERM, err)
         self.assertEqual([p.name for p in self.root.iterdir() if p.name.startswith("out")] + [p.name for p in self.tmp.iterdir()], [])
 
+    def copies(self):
+        return [p for p in self.tmp.iterdir() if p.name.startswith("sonde-export-")]
+
+    def exporting(self, server):
+        """An export of a job whose server accepts connections and does not answer."""
+        address = "http://127.0.0.1:%d/?token=%s" % (server.getsockname()[1], "x" * 43)
+        export = self.start("export", "-o", "out.csv", address)
+        connection, _ = server.accept()
+        self.addCleanup(connection.close)
+        return export
+
+    def test_a_killed_copy_is_removed_by_the_next_export(self):
+        """But not that of an export that is still copying, and nothing of other users' names."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            killed = self.exporting(server)
+            (left,) = self.copies()
+            killed.kill()
+            self.ends(killed)
+            self.assertEqual(self.copies(), [left])
+            (left / "0" / "n1.sonde").write_bytes(b"x" * 100)
+            foreign = self.tmp / "sonde-export-file"
+            foreign.write_text("a file")
+            first = self.exporting(server)
+            (living,) = set(self.copies()) - {foreign}
+            self.assertNotEqual(living, left)
+            second = self.exporting(server)
+            self.assertEqual(len(set(self.copies()) - {foreign}), 2)
+            self.assertTrue((living / "0").is_dir())
+            for export in (first, second):
+                export.terminate()
+                self.ends(export)
+        self.assertEqual(self.copies(), [foreign])
+
+    def emitting(self, lines):
+        """A running job that has emitted these lines."""
+        (self.root / "lines").write_text(lines)
+        job = self.start("run", "-q", "-l", "1", "sh", "-c", "sonde put <lines; touch ready; exec sleep 1000", env={"SONDE_JOB": "one"})
+        until((self.root / "ready").exists, "the job has emitted")
+        return job
+
+    def test_the_copy_of_a_job_shows_its_progress(self):
+        now = time.time_ns()
+        job = self.emitting("".join(f"put mm{m} {now - i * 1000} {i}\n" for m in range(4) for i in range(100)))
+        ours, theirs = pty.openpty()
+        export = subprocess.Popen(["sonde", "export", "-o", "out.csv", "--metric", "mm*", "one"], cwd=self.root, env=self.env, stderr=theirs)
+        self.started.append(export)
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):  # EIO: the export has ended
+            while piece := os.read(ours, 65536):
+                said += piece
+        os.close(ours)
+        self.assertEqual(export.wait(timeout=PATIENCE_S), 0, said)
+        shares = [int(share) for share in re.findall(rb"copying the job, (\d+) %", said)]
+        self.assertEqual((shares, bool(shares)), (sorted(shares), True), said)
+        self.assertRegex(said, rb"copying the job, \d+ %, 400 points")
+        # Without a terminal, or with --quiet: nothing of it.
+        self.assertNotIn("copying", self.sonde("export", "-o", "out.csv", "one").stderr)
+        job.terminate()
+        self.ends(job)
+
+    def test_memory_of_the_copy_of_a_job(self):
+        """At most 100 MiB, whatever the job has: the system refuses more (RLIMIT_DATA)."""
+        rng, now = random.Random(1), time.time_ns()
+        values = [repr(rng.random()) for _ in range(1000)]
+        job = self.emitting("".join(f"put noise {now - i * 1000} {values[i % 997]} rank={i % 300}\n" for i in range(600_000)))
+        limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (100 << 20, 100 << 20))
+        for form in ("csv", "parquet", "sqlite"):
+            done = subprocess.run(["sonde", "export", "-f", form, "-o", "out", "--metric", "noise", "one"], cwd=self.root, env=self.env, capture_output=True, text=True, preexec_fn=limit, timeout=PATIENCE_S)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("600000 points of 300 series", done.stderr)
+        job.terminate()
+        self.ends(job)
+
+    @unittest.skipIf(os.getuid() != 0, "only root can mount")
+    def test_a_full_disk(self):
+        """TMPDIR for the copy of a job, and the folder of the file: a reason, and nothing half."""
+        rng, now = random.Random(1), time.time_ns()
+        job = self.emitting("".join(f"put noise {now - i * 1000} {rng.random()!r}\n" for i in range(300_000)))
+        # With its token, because the folder of the job lies in the usual TMPDIR.
+        url = self.job()["url"] + "?token=" + (self.tmp / f"sonde-{os.getuid()}" / "one" / "token").read_text().split()[0]
+        small = self.root / "small"
+        small.mkdir()
+        script = 'set -e; mount -t tmpfs -o size=512k,mode=700 none small; "$@" || code=$?; ls -A small; exit $code'
+        run = lambda *command, **env: subprocess.run(["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", "sonde", "export", "--metric", "noise", *command],
+                                                     cwd=self.root, env=self.env | env, capture_output=True, text=True, timeout=PATIENCE_S)
+        done = run("-o", "out.csv", url, TMPDIR=str(small))
+        self.one_line(done, 1, f"TMPDIR ({small}) has no space", "No space left on device")
+        self.assertFalse((self.root / "out.csv").exists())
+        for form in ("csv", "parquet", "sqlite"):
+            done = run("-f", form, "-o", "small/out", url)
+            self.one_line(done, 1, "cannot write small/out", "No space left on device")
+        self.assertEqual(self.copies(), [])
+        job.terminate()
+        self.ends(job)
 
 if __name__ == "__main__":
     main()

@@ -5,6 +5,7 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import subprocess
 import sys
 
@@ -183,6 +184,41 @@ class Completion(Place):
         self.assertEqual(self.complete("sonde", "query", "avg", ":", "lo", line="sonde query avg:lo"), ["loss"])
         self.assertEqual(self.complete("sonde", "query", "loss{rank", "=", "1", line="sonde query loss{rank=1"), ["10"])
         self.one_line(self.sonde("completion", "bash", "x"), 2, "'x' is too much")
+
+    def in_zsh(self, line):
+        """What zsh runs after the Tab key at the end of `line`."""
+        (self.root / ".zshrc").write_text('autoload -Uz compinit; compinit -D; eval "$(sonde completion zsh)" 2>/dev/null; compdef _sonde sonde\n'
+                                          'sonde() { if [[ $1 == completion ]]; then command sonde "$@"; else print -r -- "ran: $*"; exit; fi }\n')
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execvpe("zsh", ["zsh", "-d", "-i"], self.env | {"TERM": "dumb", "ZDOTDIR": str(self.root)})
+        os.write(terminal, f"{line}\t\nexit\n".encode())
+        said = b""
+        try:
+            while part := os.read(terminal, 65536):
+                said += part
+        except OSError:  # the end of a terminal
+            pass
+        os.close(terminal)
+        os.waitpid(child, 0)
+        return re.findall(r"^ran: (.*?)\s*$", said.decode(errors="replace"), re.M)
+
+    def in_fish(self, line):
+        done = subprocess.run(["fish", "-N", "-c", f"sonde completion fish | source; complete -C '{line}'"], capture_output=True, text=True, env=self.env, cwd=self.root)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [row.split("\t")[0] for row in done.stdout.splitlines()]
+
+    def test_ids_of_runs(self):
+        """Each shell completes the ids of recordings, for each command that takes them."""
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--name", "given", "--", "sonde", "put", "loss", "1", env={"SONDE_JOB": "known-7"}).returncode, 0)
+        for command in ("report", "compare", "ls", "replay", "rm", "mv", "merge", "top"):
+            self.assertEqual(self.complete("sonde", command, "kn"), ["known-7"], command)
+        for shell, ask in (("zsh", lambda word: self.in_zsh(f"sonde report {word}")), ("fish", lambda word: self.in_fish(f"sonde report {word}"))):
+            with self.subTest(shell):
+                if not shutil.which(shell):
+                    self.skipTest(f"{shell} is not installed: tools/deps test")
+                self.assertEqual(ask("kn"), ["report known-7" if shell == "zsh" else "known-7"])
+                self.assertEqual(ask("--js"), ["report --json" if shell == "zsh" else "--json"])
 
     def test_other_shells(self):
         for shell in ("zsh", "fish"):

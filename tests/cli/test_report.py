@@ -16,6 +16,8 @@ GOLDEN = pathlib.Path(__file__).parent / "golden"
 SECOND = 10**9
 START = 1_795_400_000  # seconds; a multiple of every bucket in these tests
 GIB = 2**30
+SEED = int(os.environ.get("SONDE_TEST_SEED") or 20)
+ROUNDS = int(os.environ.get("SONDE_TEST_ROUNDS") or 1)
 
 
 def crc32c(data):
@@ -380,6 +382,48 @@ class Report(Place):
         for name, content in good.items():
             (folder / name).write_bytes(content)
         self.assertEqual(self.sonde("report", "--strict", folder).stderr, "")
+
+    def test_random_damage(self):
+        """Whatever has become of the file of n1: each command ends by itself, serves n0 unchanged,
+        and with --strict ends with 4 exactly if it names something. A damaged file that no command
+        names has the points of the whole one, or, if it was cut, the first of them."""
+        some = random.Random(SEED)
+        folder = training(self.runs / "seeded", seconds=300)
+        whole = (folder / "n1.sonde").read_bytes()
+
+        def count(path):
+            rows = json.loads(self.sonde("stats", "--json", "cpu_percent", path).stdout)
+            return sum(row["count"] for row in rows if row["tags"]["host"] == "n1")
+
+        def of_n0(command, text):
+            rows = json.loads(text)
+            if command == "report":
+                return [s for m in rows["metrics"] if m["metric"] == "cpu_percent" for s in m["series"] if s["host"] == "n0"]
+            return [row for row in rows if row["tags"].get("host") == "n0"]
+
+        commands = (("report", "--json"), ("stats", "--json", "cpu_percent"), ("peaks", "--json", "cpu_percent"), ("compare", "--metric", "cpu_percent", folder), ("ls", "--json", "--columns", "cpu_percent.count"))
+        good = {words[0]: of_n0(words[0], self.sonde(*words, folder).stdout) for words in commands[:3]}
+        self.assertTrue(all(good.values()))
+        for damage in range(6 * ROUNDS):
+            at, size = some.randrange(len(whole)), some.choice((1, 8, 400))
+            cut = some.random() < 0.4
+            content = whole[:at] if cut else whole[:at] + bytes(b ^ some.randrange(1, 256) for b in whole[at:at + size]) + whole[at + size:]
+            (folder / "n1.sonde").write_bytes(content)
+            named = False
+            for words in commands:
+                where = () if words[0] == "ls" else (folder,)
+                loose, strict = (self.sonde(*words, *more, *where) for more in ((), ("--strict",)))
+                hint = (SEED, damage, at, size, cut, words, loose.stderr)
+                self.assertEqual((loose.returncode, strict.returncode), (0, 4 if "n1" in loose.stderr else 0), hint)
+                self.assertEqual(loose.stdout, strict.stdout, hint)
+                if words[0] in good:
+                    self.assertEqual(of_n0(words[0], loose.stdout), good[words[0]], hint)
+                named |= "n1" in loose.stderr
+            if not named:
+                points = count(folder)
+                self.assertTrue(points <= 30 if cut else points == 30, (SEED, damage, at, size, cut, points))
+        (folder / "n1.sonde").write_bytes(whole)
+        self.assertEqual(count(folder), 30)
 
     def test_several_recordings_of_a_node(self):
         """One node, whatever the number of its files."""

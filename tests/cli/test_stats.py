@@ -221,22 +221,28 @@ class Stats(Place):
         self.one_line(self.sonde("stats", "a", "out"), 1, "there is no recording (*.sonde) in out")
 
     def test_peaks_of_published_jobs(self):
-        """The peaks of each job and GPU equal those of the CSV rows."""
-        source = GPU_DATA / "worker_0.csv.gz"
-        if not source.exists():
-            self.skipTest(f"there is no {source}")
-        with gzip.open(source, "rt", newline="") as file:
-            rows = list(csv.DictReader(file))
+        """The peaks of each job, worker and GPU equal those of the CSV rows, for each metric."""
+        sources = [GPU_DATA / f"worker_{worker}.csv.gz" for worker in range(2)]
+        if not all(source.exists() for source in sources):
+            self.skipTest(f"there is no {sources[0]}")
         peaks = {}
-        for row in rows:
-            for gpu, cell in enumerate(row["total-mem"].split(",")):
-                if cell.strip():
-                    key = row["job"], str(gpu)
-                    peaks[key] = max(peaks.get(key, -math.inf), float(cell))
-        result = self.sonde("import", "--format", "dask-metrics-csv", source, "-o", "out")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        found = self.rows("peaks", "dask_total_mem", "--per-span", "dask_stretch", "--by", "job,gpu", "out")
-        self.assertEqual({(row["tags"]["job"], row["tags"]["gpu"]): row["max"] for row in found}, peaks)
-
+        for worker, source in enumerate(sources):
+            with gzip.open(source, "rt", newline="") as file:
+                for row in csv.DictReader(file):
+                    for metric in ("total-mem", "mem-util", "compute-util"):
+                        for gpu, cell in enumerate(row[metric].split(",")):
+                            if cell.strip():
+                                key = metric, row["job"], f"worker_{worker}", str(gpu)
+                                peaks[key] = max(peaks.get(key, -math.inf), float(cell))
+        self.assertEqual({(job, worker) for _, job, worker, _ in peaks}, {(job, f"worker_{worker}") for _, job, _, _ in peaks for worker in range(2)})
+        self.assertEqual(len({job for _, job, _, _ in peaks}), 27)
+        found = {}
+        for source in sources:
+            result = self.sonde("import", "--format", "dask-metrics-csv", source, "-o", "out")
+            self.assertEqual(result.returncode, 0, result.stderr)
+        for metric in ("total-mem", "mem-util", "compute-util"):
+            for row in self.rows("peaks", f"dask_{metric.replace('-', '_')}", "--per-span", "dask_stretch", "--by", "job,host,gpu", "out"):
+                found[metric, row["tags"]["job"], row["tags"]["host"], row["tags"]["gpu"]] = row["max"]
+        self.assertEqual(found, peaks)
 
 main()

@@ -39,7 +39,9 @@ def enter():
     os.mkdir(home)
     root = os.geteuid() == 0
     keep = ("PATH", "SOURCE", "BUILD_FOLDER", "CCACHE_DIR", "LANG")
+    rustup = os.environ.get("RUSTUP_HOME", os.path.expanduser("~/.rustup"))  # the user's toolchains
     environment = {name: os.environ[name] for name in keep if name in os.environ} | {
+        **({"RUSTUP_HOME": rustup} if os.path.isdir(rustup) else {}),
         "SANDBOX": "1",
         "ROOM": room,
         "HOME": home,

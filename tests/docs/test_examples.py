@@ -17,7 +17,7 @@ import unittest
 
 import sandbox
 
-LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "json", "yaml", "text"}
+LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "cmake", "rust", "go", "java", "json", "yaml", "text"}
 PATIENCE_S = 300
 NO_CLUSTER = "needs several hosts: tests/cluster"
 NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
@@ -49,9 +49,9 @@ EXCUSED = {
 
 if not shutil.which("nc"):
     EXCUSED["http.md", "nc -N"] = "needs nc"
-for compiler in ("g++", "gfortran"):
+for compiler, words in {"g++": "g++ ", "gfortran": "gfortran ", "cargo": "cargo ", "go": "go mod ", "javac": "javac "}.items():
     if not shutil.which(compiler):
-        EXCUSED["languages.md", f"{compiler} "] = f"needs {compiler}"
+        EXCUSED["languages.md", words] = f"needs {compiler}"
 
 # The environment of an example: a job with some points, and everything that the text presupposes.
 POINTS = """
@@ -93,12 +93,14 @@ BEFORE = {
     'grafana() { ls $SONDE_DASHBOARDS/job.json $GF_PATHS_PROVISIONING/datasources/sonde.yml &&'
     ' [ "$1" = server ] && [ ${#SONDE_TOKEN} = 64 ]; }\n'
     "sonde token --token-file $HOME/.config/sonde/token >/dev/null\n",
-    ("languages.md", "hello"): "cp $SOURCE/examples/hello.* .\n",
+    ("languages.md", "hello"): "cp $SOURCE/examples/[hH]ello.* .\n",
     ("detect.md", "sonde probe"): "export SONDE_PROBE_DEVICES=cpu:0\n",
     ("dragon.md", "PROG.py"): "echo 'from sonde import Telemetry; Telemetry().add_data(\"loss\", 1)' >PROG.py\n",
     ("dragon.md", "sonde import"): DUMP,
     ("trace.md", "train.py"): "echo 'open(\"made\", \"w\").write(\"x\")' >train.py\n",
 }
+# Examples whose output is in the text block after them, and words of that output.
+SHOWN = {("detect.md", "--exclude-file slow"): "exit code 3, "}
 PYTHON = """
 import os, sonde
 class _Loss(float):
@@ -187,7 +189,7 @@ def pattern(shown):
 
 def environment(**more):
     """The environment of a new terminal."""
-    kept = {name: os.environ[name] for name in ("HOME", "TMPDIR", "TZ", "LC_ALL", "TERM", "CCACHE_DIR") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("HOME", "TMPDIR", "TZ", "LC_ALL", "TERM", "CCACHE_DIR", "RUSTUP_HOME") if name in os.environ}
     path = os.pathsep.join(p for p in os.environ["PATH"].split(":") if "sonde" not in p)
     return kept | {"PATH": path, "BUILD": os.environ["BUILD_FOLDER"], "SOURCE": os.environ["SOURCE"], "npm_config_offline": "true"} | more
 
@@ -270,7 +272,11 @@ class Documents(unittest.TestCase):
                 if block.language == "console":
                     script = "\n".join(re.findall(r"^\$ (.*)$", script, re.M))
                 if re.search(r"^ *sonde run", script, re.M):
-                    self.run_it("bash", "-euo", "pipefail", "-c", before + script)
+                    output = self.run_it("bash", "-euo", "pipefail", "-c", before + script)
+                    if words := block.one_of(SHOWN):
+                        shown = self.blocks[self.blocks.index(block) + 1].text
+                        self.assertIsNotNone(re.fullmatch(pattern(shown), output), f"{shown}\nis not\n{output}")
+                        self.assertIn(words, output)
                 else:
                     self.run_in_a_job(POINTS + f"{sys.executable} steps.py\n" + before + script)
 
@@ -291,7 +297,7 @@ class Documents(unittest.TestCase):
 
     def test_other_languages(self):
         """The programs are the files that test_commands compiles and runs."""
-        for language, name in {"cpp": "hello.cpp", "fortran": "hello.f90"}.items():
+        for language, name in {"cpp": "hello.cpp", "fortran": "hello.f90", "rust": "hello.rs", "go": "hello.go", "java": "Hello.java"}.items():
             text = (sandbox.source() / "examples" / name).read_text()
             self.assertEqual([b.text for b in self.blocks if b.language == language], [text])
 

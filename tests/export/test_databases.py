@@ -131,6 +131,97 @@ class Databases(Formats):
                     else:
                         self.assertEqual(back, plain(points), (self.what, form))
 
+    def test_tensorboard_of_others(self):
+        """Only what sonde has written has labels, a unit and a help text in its tags."""
+        varint = lambda n: bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+        sized = lambda field, data: varint(field << 3 | 2) + varint(len(data)) + data
+        # The checksums of records, as TensorFlow masks them.
+        table = [0] * 256
+        for i in range(256):
+            c = i
+            for _ in range(8):
+                c = c >> 1 ^ (0x82F63B78 if c & 1 else 0)
+            table[i] = c
+
+        def checksum(data):
+            crc = 0xFFFFFFFF
+            for byte in data:
+                crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+            crc ^= 0xFFFFFFFF
+            return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+        def record(event):
+            size = struct.pack("<Q", len(event))
+            return size + checksum(size) + event + checksum(event)
+
+        def scalar(tag, about):
+            value = sized(1, tag.encode()) + b"\x15" + struct.pack("<f", 0.5) + (sized(9, sized(3, about.encode())) if about else b"")
+            return record(b"\x09" + struct.pack("<d", 1790000000.0) + sized(5, sized(1, value)))
+
+        folder = self.root / "run1"
+        folder.mkdir()
+        (folder / "events.out.tfevents.1").write_bytes(b"".join(map(scalar, ("train/lr=0.1", "loss", "a%2Fb"), ("", "counter in seconds: x", "gauge"))))
+        status, _, errors = sonde("import", "--host", "h", "-o", self.root / "rec", folder / "events.out.tfevents.1")
+        self.assertEqual((status, errors), (0, ""))
+        header, *rows = sonde("export", "-q", self.root / "rec")[1].splitlines()
+        self.assertEqual(header.split(",")[9:], ["host", "run"])
+        rows = [row.split(",") for row in rows]
+        self.assertEqual({(row[1], row[4], row[10]) for row in rows}, {("gauge", "", "run1")})
+        names = [row[2] for row in rows]
+        self.assertEqual((len(names), "loss" in names), (3, True))
+        self.assertTrue([n for n in names if n.startswith("train/lr")], names)
+
+    def described(self, *recordings):
+        """Name, unit and help of each metric."""
+        out = self.root / "described.sqlite"
+        self.assertEqual(sonde("export", "-q", "-o", out, *recordings)[0], 0)
+        with sqlite3.connect(out) as db:
+            return sorted(db.execute("SELECT name, unit, help FROM metrics"))
+
+    def test_units_and_help_come_back(self):
+        (recording,) = list(self.recordings())[:1]
+        self.assertEqual({about for _, _, about in self.described(*recording.files)}, {"help"})
+        for form, name in (("sqlite", "a.sqlite"), ("tensorboard", "a.tfevents"), ("openmetrics", "a.om")):
+            file, out = self.root / name, self.root / f"described-{form}"
+            self.assertEqual(sonde("export", "-q", "-f", form, "-o", file, *recording.files)[0], 0)
+            self.assertEqual(sonde("import", "-o", out, file)[::2], (0, ""))
+            found = self.described(out)
+            self.assertEqual({about for _, _, about in found}, {"help"}, form)
+            if form != "openmetrics":  # which has a unit only at the end of a name
+                self.assertEqual(found, self.described(*recording.files), form)
+
+    def test_metrics_of_sonde_itself(self):
+        """A table has no help texts. sonde knows those of its own metrics of this kind."""
+        path = self.root / "own.csv"
+        path.write_text("time_ns,kind,name,value,host\n1,counter,cpu_user_seconds_total,1,n1\n1,counter,load_1m,1,n1\n")
+        self.assertEqual(sonde("import", "-o", self.root / "rec", path)[::2], (0, ""))
+        found = {(name, unit, bool(about)) for name, unit, about in self.described(self.root / "rec")}
+        self.assertEqual(found, {("cpu_user_seconds_total", "seconds", True), ("load_1m", "", False)})
+
+    def test_files_of_several_formats(self):
+        """Each is recognised; what one of them lacks fails all of them."""
+        (self.root / "a.csv").write_text("time_ns,name,value,host\n1000,m,1,n1\n")
+        (self.root / "b.influx").write_text("m,host=n1 value=2 2000\n")
+        (self.root / "wide.csv").write_text("t,w\n3000,3\n")
+        (self.root / "wider.csv").write_text("t,w\n4000,4\n")
+        with sqlite3.connect(self.root / "ts_me_n7_20261123_014055.db") as db:
+            db.execute("CREATE TABLE datapoints (metric, timestamp, value, tags)")
+            db.execute("INSERT INTO datapoints VALUES ('loss', '1790000000', 1, NULL)")
+        files = [self.root / name for name in ("a.csv", "wide.csv", "b.influx", "ts_me_n7_20261123_014055.db", "wider.csv")]
+        status, said, errors = sonde("import", "-o", self.root / "rec", *files)
+        self.assertEqual((status, errors), (0, ""))
+        self.assertEqual(sorted(line.split(":")[0].rpartition("/")[2] for line in said.splitlines()), ["n1.sonde", "n7.sonde", "wide.sonde", "wider.sonde"])
+        rows = [row.split(",") for row in sonde("export", "-q", self.root / "rec")[1].splitlines()[1:]]
+        self.assertEqual(sorted((row[2], row[3], row[9]) for row in rows), [("loss", "1", "n7"), ("m", "1", "n1"), ("m", "2", "n1"), ("w", "3", "wide"), ("w", "4", "wider")])
+        status, said, errors = sonde("import", "--host", "h", "-o", self.root / "no", *files)
+        self.assertEqual((status, said), (2, ""))
+        self.assertIn("--host with 2 tables", errors)
+        (self.root / "words.csv").write_text("t,w\nx,y\n")
+        status, said, errors = sonde("import", "-o", self.root / "no", *files, self.root / "words.csv")
+        self.assertEqual((status, said), (1, ""))
+        self.assertIn("words.csv", errors)
+        self.assertEqual(list((self.root / "no").iterdir()), [])
+
     def test_openmetrics_of_others(self):
         path = self.root / "scrape.prom"
         path.write_text('# HELP rpc_total x\n# TYPE rpc counter\n# UNIT rpc seconds\nrpc_total{a="b\\n\\"c\\\\",empty="",d="}"} 5 1790000000.25 # {id="x"} 1\nup 1 1790000000123\nnan NaN 1790000000\nno_time 3\nbad{ 1 2\n# EOF\n')

@@ -249,6 +249,15 @@ class Formats(unittest.TestCase):
         self.assertIn("is there already", errors)
         self.assertEqual(len(list((self.root / "some").iterdir())), 2)
 
+    def test_a_series_that_cannot_be_between_points_of_another(self):
+        path = self.root / "between.csv"
+        path.write_text("time_ns,name,value,host\n1,m,1,n1\n2,m,2,n1\n3,b?d,3,n1\n4,m,4,n1\n5,m,x,n1\n6,m,6,n1\n7,m,7,a/b\n8,m,8,n1\n")
+        status, said, errors = sonde("import", "--format", "csv", "-o", self.root / "between", path)
+        self.assertEqual(status, 0, errors)
+        self.assertIn("3 rows could not be read", errors)
+        values = [row.split(",")[3] for row in sonde("export", "-q", self.root / "between")[1].splitlines()[1:]]
+        self.assertEqual(values, ["1", "2", "4", "6", "8"])
+
     def test_points_without_a_host(self):
         path = self.root / "plain.csv"
         path.write_text("time_ns,name,value,rank\n1790000000000000000,loss,0.5,3\n")

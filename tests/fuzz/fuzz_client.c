@@ -40,6 +40,12 @@ void origin_close(struct origin *o)
     (void)o;
 }
 
+bool origin_is_recording(const struct origin *o)
+{
+    (void)o;
+    return false;
+}
+
 const char *origin_name(const struct origin *o)
 {
     (void)o;

@@ -19,8 +19,9 @@ static bool own_metric(struct str name, struct store_metric *m)
     return false;
 }
 
-static void made(const struct import_dragon_recording *r)
+static void made(const struct import_dragon_recording *r, void *user)
 {
+    (void)user;
     (void)r;
 }
 

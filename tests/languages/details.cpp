@@ -47,5 +47,5 @@ int main()
                                 {"yes", true},
                                 {"no", false},
                                 {"text", "a"}});
-    return 0;
+    return sonde::dropped() == sonde_dropped() ? 0 : 1;
 }

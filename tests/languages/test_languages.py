@@ -11,15 +11,14 @@ import sys
 import time
 
 sys.path[:0] = [os.environ["PLACE"], os.environ["READER"]]
+from builds import SOURCE, WARNINGS, Builds, found  # noqa: E402
 from columns import to_double  # noqa: E402
 from place import Place, main  # noqa: E402
 from read_sonde import Recording  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
-SOURCE = HERE.parent.parent
 LIBRARY = os.environ["LIBRARY"]  # libsonde.a
 MS = 10**6
-WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
 
 # name → kind, unit, help, and for each set of tags the points: values, or (ms after BASE, value)
 METRICS = {
@@ -42,10 +41,6 @@ EVENTS = sorted([
 NUMBERS = {"tenth": "0.1", "third": "0.3333333333333333", "small": "1e-05", "smaller": "-2.5e-300", "four": "0.0001", "large": "1e+22", "whole": "1200", "zero": "0",
            "minus": "-9223372036854775807", "single": "0.25", "yes": "true", "no": "false", "text": "a"}
 PARAMETERS = {"lr": "0.01", "optimizer": "adam"}
-
-
-def found(*programs):
-    return all(shutil.which(program) for program in programs)
 
 
 class Languages(Place):
@@ -105,6 +100,21 @@ class Languages(Place):
         self.assertEqual([{key: value for key, value in of.items() if key != "host"} for of in tags], [NUMBERS])
         return recording
 
+    def values(self, recording):
+        """name → the values of its only series, in the order of their times. Without the agent's
+        counters of dropped points; dropped() has them."""
+        return {recording.metrics[number]["name"]: [to_double(points[t]) for t in sorted(points)]
+                for (number, _), points in zip(recording.series, recording.points)
+                if recording.metrics[number]["name"] != "sonde_dropped_total"}
+
+    def dropped(self, recording):
+        """cause → number of dropped points and refused definitions, without zeros."""
+        last = {}
+        for (number, labels), points in zip(recording.series, recording.points):
+            if recording.metrics[number]["name"] == "sonde_dropped_total":
+                last[dict(labels)["cause"]] = to_double(points[max(points)])
+        return {cause: count for cause, count in last.items() if count}
+
     def check_without_sonde(self, *command):
         done = subprocess.run([*map(str, command), str(time.time_ns())], env=self.env, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
@@ -133,9 +143,7 @@ class Languages(Place):
         self.compile("g++", "-std=c++14", *WARNINGS, f"-I{SOURCE}/include", HERE / "details.cpp", LIBRARY, "-pthread", "-o", self.root / "details")
         recording = self.check_numbers(self.root / "details")
         self.check_without_sonde(self.root / "details")
-        values = {}
-        for (number, _), points in zip(recording.series, recording.points):
-            values[recording.metrics[number]["name"]] = [to_double(points[t]) for t in sorted(points)]
+        values = self.values(recording)
         scopes = values.pop("scope_seconds")
         self.assertEqual(len(scopes), 3, scopes)
         self.assertTrue(all(0 < seconds < 600 for seconds in scopes), scopes)
@@ -211,12 +219,100 @@ class Languages(Place):
         self.check(self.root / "program")
         self.check_without_sonde(self.root / "program")
 
+    def test_fortran_with_cmake(self):
+        if not found("gfortran", "cmake"):
+            self.skipTest("no CMake for Fortran (apt-get install gfortran cmake)")
+        self.check(Builds(self.root, LIBRARY, self.compile).cmake(HERE / "program.f90"))
+
     def test_fortran_details(self):
         if not found("gfortran"):
             self.skipTest("no Fortran compiler (gfortran)")
         self.compile("gfortran", SOURCE / "bindings/fortran/sonde.f90", HERE / "details.f90", LIBRARY, "-pthread", "-o", self.root / "details")
         self.check_numbers(self.root / "details")
         self.check_without_sonde(self.root / "details")
+
+    def build(self, *names):
+        """The commands of programs of one language."""
+        return Builds(self.root, LIBRARY, self.compile).commands(*(HERE / name for name in names))
+
+    def test_rust(self):
+        if not found("cargo", "rustc"):
+            self.skipTest("no Rust compiler (apt-get install cargo)")
+        program, details = self.build("program.rs", "details.rs")
+        self.check(*program)
+        self.check_without_sonde(*program)
+        shutil.rmtree(self.root / "record")
+        self.check_rust_details(*details)
+
+    def check_rust_details(self, program):
+        """Timers, durations, spans that panics end, limits, numbers in tags."""
+        recording = self.check_numbers(program)
+        self.check_without_sonde(program)
+        values = self.values(recording)
+        scopes = values.pop("scope_seconds")
+        self.assertEqual(len(scopes), 2, scopes)
+        self.assertTrue(all(0 < seconds < 600 for seconds in scopes), scopes)
+        self.assertEqual(values.pop("durations"), [1.5, 0.002, 0.25])
+        busy = values.pop("busy_seconds")[-1]
+        self.assertTrue(60 < busy < 660, busy)
+        self.assertEqual(values, {})
+        self.assertEqual(self.dropped(recording), {"limit": 2.0})  # 20 tags; not a name
+        spans = {event.text: event for event in recording.last_events() if event.kind == "span"}
+        self.assertEqual(sorted(spans), ["inner", "outer"])
+        self.assertEqual(spans["inner"].parent, spans["outer"].id)
+        self.assertEqual(self.tags(spans["outer"].labels), (("text", "cut"),))
+
+    def test_go(self):
+        if not found("go"):
+            self.skipTest("no Go (apt-get install golang-go)")
+        program, details = self.build("program.go", "details.go")
+        self.check(*program)
+        self.check_without_sonde(*program)
+        shutil.rmtree(self.root / "record")
+        recording = self.check_nesting(*details)
+        self.assertEqual(self.dropped(recording), {"limit": 2.0})  # 20 tags; not a name
+
+    def check_nesting(self, *program, durations=()):
+        """Timers, limits, numbers in tags, and the parents of spans in 20 threads or goroutines."""
+        recording = self.check_numbers(*program)
+        self.check_without_sonde(*program)
+        values = self.values(recording)
+        scopes = values.pop("scope_seconds")
+        self.assertEqual(len(scopes), 2, scopes)
+        self.assertTrue(all(0 < seconds < 600 for seconds in scopes), scopes)
+        busy = values.pop("busy_seconds")[-1]
+        self.assertTrue(60 < busy < 660, busy)
+        self.assertEqual(values.pop("shared")[-1], 2000)
+        self.assertEqual(values.pop("durations", []), list(durations))
+        self.assertEqual(values, {"first": [1], "second": []})
+        spans = [event for event in recording.last_events() if event.kind == "span"]
+        known = {event.id: event for event in spans}
+        outer, inner = ([span for span in spans if span.text == text] for text in ("outer", "inner"))
+        self.assertEqual([span.parent for span in inner], [span.id for span in outer])
+        self.assertEqual([self.tags(span.labels) for span in outer], [(("text", "cut"),)])
+        children = [span for span in spans if span.text == "child"]
+        self.assertEqual(sorted(int(dict(span.labels)["i"]) for span in children), list(range(20)))
+        for child in children:
+            self.assertEqual(self.tags(known[child.parent].labels), self.tags(child.labels))
+            self.assertEqual(known[child.parent].text, "parent")
+        self.assertEqual([span.parent for span in spans if span.text in ("parent", "outer")], [0] * 21)
+        return recording
+
+    def test_java(self):
+        """With the native library, and without it: the program runs, and knows why."""
+        if not found("javac", "java"):
+            self.skipTest("no Java compiler (apt-get install openjdk-17-jdk-headless)")
+        builds = Builds(self.root, LIBRARY, self.compile)
+        commands = builds.commands(HERE / "Program.java", HERE / "Details.java")
+        program, details = ([command[0], "-XX:TieredStopAtLevel=1", "-Xcheck:jni", *command[1:]] for command in commands)
+        self.check(*program)
+        self.check_without_sonde(*program)
+        shutil.rmtree(self.root / "record")
+        recording = self.check_nesting(*details, durations=[1.5])
+        self.assertEqual(self.dropped(recording), {"limit": 3.0})  # and 5000 metrics of a group
+        self.check_without_sonde(*builds.java_command, "Program")
+        done = subprocess.run([*builds.java_command, "Details"], env=self.env, capture_output=True, text=True)
+        self.assertIn("pass -Djava.library.path=", done.stderr)  # Sonde.check()
 
 
 if __name__ == "__main__":

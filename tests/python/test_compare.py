@@ -1,6 +1,7 @@
 """`sonde compare`: runs with known spans and parameters."""
 
 import json
+import pathlib
 import textwrap
 
 from program import Program, main
@@ -56,6 +57,45 @@ class Compare(Program):
         self.assertNotIn("config.same", text)
         self.assertEqual(self.compare("b1", "a1", "--span", "step")[1]["step"]["verdict"], "faster")
         self.assertEqual([*self.compare("a1", "a2", "--span", "step")[1]], ["step"])
+        self.page()
+        self.descriptions()
+
+    def page(self):
+        """One file without a script or a reference; charts of what is on both sides."""
+        page = self.root / "compare.html"
+        done = self.sonde("compare", "a1,a2", "b1,b2", "--metric", "loss", "-o", page)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", f"sonde: wrote {page}\n"))
+        text = page.read_text()
+        for words in ("<td>config.lr</td><td class=\"t\">0.1</td><td class=\"t\">0.2</td>", "<b>slower</b>", "<b>higher</b>", "evaluate is on one side only", "before mean", "after mean"):
+            self.assertIn(words, text)
+        self.assertEqual((text.count("<svg"), text.count('class="l c0"'), text.count('class="l c1"')), (3, 3, 3))
+        for words in ("<script", "http://", "https://", "url("):
+            self.assertNotIn(words, text)
+        # The axis of spans has their numbers; that of a metric the time, 400 steps of 0.113 s.
+        self.assertIn(">400<", text)
+        self.assertIn(">00:00:45<", text)
+        self.one_line(self.sonde("compare", "a1", "b1", "-o", self.root), 1, "cannot write")
+
+    def descriptions(self):
+        """Of a run without run.json (killed, say) the recordings of all nodes have the parameters;
+        unreadable descriptions and lost parameters are named."""
+        b1 = json.loads(self.sonde("ls", "--json", "--where", "name=b1").stdout)[0]["path"]
+        folder = pathlib.Path(b1)
+        found = self.compare("a1", folder)[0]
+        self.assertEqual(found["after"]["config.lr"], "0.2")
+        description = folder / "run.json"
+        known = json.loads(description.read_text())
+        known["about"]["config_lost"] = 7
+        description.write_text(json.dumps(known))
+        done = self.sonde("compare", "--strict", "a1", folder)
+        self.assertEqual((done.returncode, done.stderr), (4, f"sonde: missing in the answer: 7 parameters of {folder}\n"))
+        known["note"] = " " * (512 << 10)
+        description.write_text(json.dumps(known))
+        done = self.sonde("compare", "--json", "--strict", "a1", folder)
+        self.assertEqual((done.returncode, done.stderr), (4, f"sonde: missing in the answer: {description} is larger than 524288 bytes\n"))
+        self.assertEqual(json.loads(done.stdout)["after"], {"config.lr": "0.2", "config.same": "1"})
+        description.unlink()
+        self.assertEqual(self.compare("a1", folder)[0]["after"], {"config.lr": "0.2", "config.same": "1"})
 
     def test_conditions(self):
         for condition, code in {"step mean +2%": 3, "step mean +5%": 0, "step p50 2%": 3, "load mean +1%": 0, "step mean -1%": 0}.items():

@@ -124,7 +124,7 @@ class Make(Tools):
 
     def test_a_build_folder_that_cannot_be_written_to(self):
         """As in a read-only checkout."""
-        done = self.run_it(PROJECT / "tools/setup", "/proc/sonde-build", "/usr/local")
+        done = self.run_it(PROJECT / "tools/setup", "/proc/sonde-build", "/usr/local", "lib")
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot write to the build folder /proc/sonde-build", done.stderr)
         self.assertIn("make BUILD=", done.stderr)
@@ -246,6 +246,54 @@ class Columns(Tools):
         self.write("src/a.c", 'char text[] = "' + "words // of a string " * 8 + '";\n')
         done = self.check()
         self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Missing(Tools):
+    """Systems without apt: what is missing, and the command that installs it."""
+
+    def deps(self, *programs, libraries=()):
+        tools = self.root / "bin"
+        tools.mkdir(exist_ok=True)
+        for name in programs:
+            text = "exit 0"
+            if name == "pkg-config":
+                text = f'case " {" ".join(libraries)} " in *" $2 "*) ;; *) exit 1 ;; esac'
+            (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tools / name).chmod(0o755)
+        return subprocess.run(
+            [PROJECT / "tools/deps", "build"],
+            env={"PATH": str(tools)},
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+        )
+
+    def test_each_manager(self):
+        for manager, command in (
+            ("dnf", "dnf install meson ninja-build pkgconf-pkg-config libuv-devel"),
+            ("zypper", "zypper install meson ninja pkgconf-pkg-config libuv-devel"),
+            ("pacman", "pacman -S meson ninja pkgconf libuv"),
+            ("apk", "apk add meson samurai pkgconf libuv-dev"),
+            ("spack", "spack install meson ninja pkgconf libuv"),
+        ):
+            done = self.deps(manager, "cc", "python3")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("sonde: missing: meson ninja pkg-config libuv", done.stderr)
+            self.assertIn(f"; install them: {command} ", done.stderr)
+            shutil.rmtree(self.root / "bin")
+
+    def test_nothing_or_one_is_missing(self):
+        tools = ("dnf", "cc", "meson", "ninja", "pkg-config", "python3")
+        libraries = "libuv libmicrohttpd yaml-0.1 jansson nettle libzstd zlib".split()
+        done = self.deps(*tools, libraries=libraries)
+        self.assertEqual(
+            done.stderr, "sonde: missing: libcurl; install them: dnf install libcurl-devel\n"
+        )
+        done = self.deps(*tools, libraries=[*libraries, "libcurl"])
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_no_manager(self):
+        self.assertIn("docs/dependencies.md", self.deps("cc").stderr)
 
 
 class Installed(Tools):

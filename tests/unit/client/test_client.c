@@ -213,6 +213,53 @@ static void test_peaks(void **state)
     sonde_client_close(c);
 }
 
+// So many points that their peaks are searched in summaries; statistics read them.
+static void peaks_of_many_points_are_those_of_statistics(void **state)
+{
+    enum { POINTS = 230000, SERIES = 3 }; // more than PEAKS_SEARCH_POINTS_LEAST in each row
+    struct place *p = *state;
+    const char *const by[] = {"host", NULL}, *const rank[] = {"rank", NULL};
+    const char *const *const groups[] = {NULL, by, rank};
+    uint32_t metric, series;
+    store_define_metric(p->store, &(struct store_metric){.name = STR("dense"), .level = 1},
+                        &metric);
+    for (int64_t i = 0; i < SERIES; i++) {
+        struct store_label labels[] = {{STR("host"), STR("n1")},
+                                       {STR("rank"), i == 2 ? STR("2")
+                                                     : i    ? STR("1")
+                                                            : STR("0")}};
+        store_define_series(p->store, metric, labels, 2, &series);
+        // Each value occurs in all series and several times in each; the first one has rank 1.
+        for (int64_t k = 0; k < POINTS; k++)
+            store_append(p->store, series, T + k * NS / 10 + (i + 2) % 3,
+                         (double)(k * 7919 % 100003));
+    }
+    struct sonde_client *c = open_it(p->path);
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
+        for (int64_t ends = 0; ends < 2; ends++) {
+            const struct sonde_query q = {.metric = "dense",
+                                          .start_ns = ends ? T + 3 * NS : 0,
+                                          .end_ns = ends ? T + 22990 * NS + 5 : 0};
+            const struct sonde_stats_query all = {
+                .expression = "dense", .by = groups[g], .start_ns = q.start_ns, .end_ns = q.end_ns};
+            struct sonde_result *r;
+            struct sonde_stats *s;
+            assert_int_equal(sonde_client_peaks(c, &q, groups[g], &r, &e), 0);
+            assert_int_equal(sonde_client_stats(c, &all, &s, &e), 0);
+            assert_int_equal(sonde_result_count(r), s->count);
+            for (size_t i = 0; i < s->count; i++) {
+                const struct sonde_series *peak = sonde_result_series(r, i);
+                assert_float_equal(peak->values[0], s->rows[i].max, 0);
+                assert_int_equal(peak->time_ns[0], s->rows[i].max_ns);
+                assert_int_equal(peak->tag_count, 2);
+                assert_string_equal(peak->tags[1].value, s->rows[i].max_tags[1].value);
+            }
+            sonde_result_free(r);
+            sonde_stats_free(s);
+        }
+    sonde_client_close(c);
+}
+
 static void test_stats(void **state)
 {
     const struct place *p = *state;
@@ -510,6 +557,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_query, make, clear),
         cmocka_unit_test_setup_teardown(test_per_span, make, clear),
         cmocka_unit_test_setup_teardown(test_peaks, make, clear),
+        cmocka_unit_test_setup_teardown(peaks_of_many_points_are_those_of_statistics, make, clear),
         cmocka_unit_test_setup_teardown(test_stats, make, clear),
         cmocka_unit_test_setup_teardown(test_mistakes, make, clear),
         cmocka_unit_test_setup_teardown(test_what_cannot_be_read_is_missing, make, clear),

@@ -37,11 +37,11 @@ static void beyond_the_room_quantiles_are_estimated_and_the_rest_is_exact(void *
         double part = (double)(test_random(&seed) % 1000003) / 1000003;
         values[i] = exp(part * 12) - 40; // of both signs, and of all magnitudes
         sum += values[i];
-        assert_int_equal(distribution_add(&room, &large, values[i], true, NULL), 0);
+        assert_int_equal(distribution_add(&room, &large, &values[i], 1, true, NULL), 0);
         if (i < 10)
-            assert_int_equal(distribution_add(&room, &small, values[i], true, NULL), 0);
+            assert_int_equal(distribution_add(&room, &small, &values[i], 1, true, NULL), 0);
     }
-    assert_int_equal(distribution_add(&room, &large, NAN, true, NULL), 0);
+    assert_int_equal(distribution_add(&room, &large, &(double){NAN}, 1, true, NULL), 0);
     assert_true(large.estimated);
     assert_false(small.estimated);
     assert_int_equal(room.left, KEPT - 10); // the room of the large one is free again

@@ -55,8 +55,8 @@ int mode_forks(void);
 int mode_fork_tight(void);
 int mode_first_calls(void);
 int mode_clone(void);
-int mode_clone_threads(void);
-int mode_clone_locked(void);
+int mode_threads_of_forks(void);
+int mode_forks_with_lock(void);
 int mode_exec(void);
 
 // emitter_cells.c: counters and gauges

@@ -2,6 +2,7 @@
 // one.
 #include "emitter.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -110,10 +111,17 @@ int mode_fork_tight(void)
     return status != 0;
 }
 
-// A child that runs no fork handlers.
-static pid_t bare_clone(void)
+// ---- forks without libsonde's handlers, as if there had been no memory to register them; the
+// linker redirects pthread_atfork() to this ----
+
+static bool no_fork_handlers;
+
+int __real_pthread_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
+int __wrap_pthread_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
+
+int __wrap_pthread_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
 {
-    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    return no_fork_handlers ? ENOMEM : __real_pthread_atfork(before, in_parent, in_child);
 }
 
 enum { FIRST_CALLERS = 4 };
@@ -140,6 +148,9 @@ int mode_first_calls(void)
     random_state = (uint64_t)number(1);
     for (long i = 0; i < number(0); i++) {
         uint64_t spins = random_u64() % SPINS;
+#ifndef __SANITIZE_ADDRESS__ // a child inherits the locks of its allocator from other threads
+        no_fork_handlers = i % 2;
+#endif
         int status;
         pid_t program = fork(), child;
         if (program == 0) {
@@ -153,7 +164,7 @@ int mode_first_calls(void)
             first_now = true;
             for (volatile uint64_t spin = spins; spin; spin--)
                 ;
-            if ((child = i % 2 ? fork() : bare_clone()) == 0) {
+            if ((child = fork()) == 0) {
                 alarm(ALARM_S);
                 sonde_emit(sonde_gauge("forked", ""), 1);
                 _exit(0);
@@ -175,38 +186,38 @@ int mode_clone(void)
     sonde_handle h = sonde_gauge("value", "");
     sonde_emit(h, 1);
     fflush(stdout);
-    pid_t pid = bare_clone();
+    long pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     if (pid == 0) {
         sonde_handle child = sonde_gauge("child", ""); // the slow path notices it
         sonde_emit(child, 2);
         syscall(SYS_exit_group, 0);
     }
-    waitpid(pid, NULL, 0);
+    waitpid((pid_t)pid, NULL, 0);
     sonde_emit(h, 3);
     return 0;
 }
 
 static pthread_barrier_t all_here;
 
-static void *thread_of_a_clone(void *index)
+static void *thread_of_a_child(void *index)
 {
     pthread_barrier_wait(&all_here);
     sonde_emit(tagged("value", "thread", (long)(intptr_t)index, SONDE_GAUGE), 1);
     return NULL;
 }
 
-// clone_threads TIMES COUNT: the threads of children that run no fork handlers emit at once
-int mode_clone_threads(void)
+// threads_of_forks TIMES COUNT: the threads of children that run no fork handlers emit at once
+int mode_threads_of_forks(void)
 {
     bool bad = false;
+    no_fork_handlers = true;
     sonde_emit(sonde_gauge("parent", ""), 1);
-    fflush(stdout);
     for (long i = 0; i < number(0) && !bad; i++) {
-        pid_t pid = bare_clone();
+        pid_t pid = fork();
         int status;
         if (pid == 0) {
             pthread_barrier_init(&all_here, NULL, (unsigned)number(1));
-            syscall(SYS_exit_group, !run_threads(number(1), thread_of_a_clone));
+            _exit(!run_threads(number(1), thread_of_a_child));
         }
         bad = waitpid(pid, &status, 0) != pid || status != 0;
     }
@@ -224,29 +235,25 @@ static void *takes_the_lock(void *unused)
     return NULL;
 }
 
-// clone_locked COUNT: children that run no fork handlers, of a process whose other thread often
-// holds the lock; each finds its parent's handles, defines a metric, emits, and forks in turn
-int mode_clone_locked(void)
+// forks_with_lock COUNT: children that run no fork handlers, of a process whose other thread often
+// holds the lock; each finds its parent's handles, defines a metric and emits
+int mode_forks_with_lock(void)
 {
     enum { ALARM_S = 20 };
+    no_fork_handlers = true;
     sonde_handle h = tagged("value", "of", 1, SONDE_GAUGE),
                  group = sonde_group((sonde_handle[]){h, sonde_gauge("other", "")}, 2);
     pthread_t holder;
     bool bad = !h || !group || pthread_create(&holder, NULL, takes_the_lock, NULL) != 0;
-    fflush(stdout);
     for (long i = 0; i < number(0) && !bad; i++) {
-        pid_t pid = bare_clone();
+        pid_t pid = fork();
         int status;
         if (pid == 0) {
             alarm(ALARM_S);
             bool same = tagged("value", "of", 1, SONDE_GAUGE) == h &&
                         sonde_group((sonde_handle[]){h, sonde_gauge("other", "")}, 2) == group;
             sonde_emit(tagged("child", "number", i, SONDE_GAUGE), 1);
-            pid_t next = fork();
-            if (next == 0)
-                _exit(0);
-            bool ended = waitpid(next, &status, 0) == next && status == 0;
-            syscall(SYS_exit_group, !same || !ended);
+            _exit(!same);
         }
         bad = waitpid(pid, &status, 0) != pid || status != 0;
     }

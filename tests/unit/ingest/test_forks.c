@@ -112,26 +112,26 @@ static void clone_without_handlers(void **state)
     node_close(&n);
 }
 
-static void threads_of_a_clone_emit_at_once(void **state)
+static void threads_of_a_child_emit_at_once(void **state)
 {
     (void)state;
     struct node n;
     node_open(&n);
     node_agent_start(&n);
-    struct child *c = node_spawn(&n, NULL, "clone_threads", "50", "8", NULL);
+    struct child *c = node_spawn(&n, NULL, "threads_of_forks", "50", "8", NULL);
     node_until_all_gone(&n);
     assert_int_equal(c->status, 0);
     assert_int_equal(count_of(&n, "value"), 50 * 8);
     node_close(&n);
 }
 
-static void clones_of_a_process_that_holds_the_lock(void **state)
+static void forks_of_a_process_that_holds_the_lock(void **state)
 {
     (void)state;
     struct node n;
     node_open(&n);
     node_agent_start(&n);
-    struct child *c = node_spawn(&n, NULL, "clone_locked", "300", NULL);
+    struct child *c = node_spawn(&n, NULL, "forks_with_lock", "300", NULL);
     node_until_all_gone(&n);
     assert_int_equal(c->status, 0);
     assert_int_equal(count_of(&n, "child"), 300);
@@ -171,8 +171,8 @@ int main(void)
         cmocka_unit_test(a_child_without_memory_emits_nothing),
         cmocka_unit_test(forks_beside_the_first_calls),
         cmocka_unit_test(clone_without_handlers),
-        cmocka_unit_test(threads_of_a_clone_emit_at_once),
-        cmocka_unit_test(clones_of_a_process_that_holds_the_lock),
+        cmocka_unit_test(threads_of_a_child_emit_at_once),
+        cmocka_unit_test(forks_of_a_process_that_holds_the_lock),
         cmocka_unit_test(exec_starts_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

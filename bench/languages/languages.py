@@ -1,0 +1,57 @@
+"""The cost of a call in each language with a compiler: a point, an amount added to a cell, a point
+above the level of the run, and a span with a number as a tag; compared with C++.
+
+Each program runs under `sonde run` and measures each call in 101 rounds; the median counts. The
+figures include the loop itself.
+"""
+
+import collections
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent / "tests/languages")]
+from builds import COMPILERS, Builds, found  # noqa: E402
+from peers import report, say  # noqa: E402
+
+BUILD = os.environ["SONDE_BUILD"]
+LIBRARY = os.path.join(BUILD, "src/emit/libsonde.a")
+PROGRAMS = {"C++": "loops.cpp", "Fortran": "loops.f90", "Rust": "loops.rs", "Go": "loops.go", "Java": "Loops.java"}
+
+
+def run(*command):
+    subprocess.run(list(map(str, command)), check=True, stdout=sys.stderr)
+
+
+def measure(source):
+    """CALL → median of its nanoseconds."""
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
+        (program,) = Builds(folder, LIBRARY, run).commands(source)
+        command = [os.path.join(BUILD, "sonde"), "run", "-q", "-l", "1", "--no-record", "--", *map(str, program)]
+        done = subprocess.run(command, env=os.environ | {"TMPDIR": folder}, check=True, stdout=subprocess.PIPE, text=True)
+    rounds = collections.defaultdict(list)
+    for line in done.stdout.splitlines():
+        name, ns = line.split()
+        rounds[name].append(float(ns))
+    return {name: statistics.median(ns) for name, ns in rounds.items()}
+
+
+def main():
+    first = {}
+    for language, name in PROGRAMS.items():
+        source = HERE / name
+        compiler = COMPILERS[source.suffix[1:]]
+        if not found(compiler):
+            say(f"{compiler} is not here: {language} is left out")
+            continue
+        costs = measure(source)
+        first = first or costs
+        for call, ns in costs.items():
+            report("languages", f"{call}_{language}", round(ns, 1), "ns", next(iter(PROGRAMS)), round(first[call], 1))
+
+
+main()

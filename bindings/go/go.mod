@@ -1,0 +1,3 @@
+module sonde
+
+go 1.19

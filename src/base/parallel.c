@@ -1,0 +1,36 @@
+#include "base/parallel.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+struct each {
+    size_t count;
+    parallel_fn *work;
+    void *user;
+    _Atomic size_t next;
+};
+
+static void *take_pieces(void *user)
+{
+    struct each *e = user;
+    size_t i;
+    while ((i = atomic_fetch_add(&e->next, 1)) < e->count)
+        e->work(e->user, i);
+    return NULL;
+}
+
+void parallel_each(size_t count, parallel_fn *work, void *user)
+{
+    struct each e = {.count = count, .work = work, .user = user};
+    pthread_t threads[PARALLEL_THREADS_MAX];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t started = 0;
+    while (started + 1 < PARALLEL_THREADS_MAX && started + 1 < count &&
+           (long)started + 1 < processors &&
+           pthread_create(&threads[started], NULL, take_pieces, &e) == 0)
+        started++;
+    take_pieces(&e);
+    while (started > 0)
+        pthread_join(threads[--started], NULL);
+}

@@ -1,0 +1,15 @@
+// parallel.h - independent pieces of work on a few threads.
+#ifndef SONDE_BASE_PARALLEL_H
+#define SONDE_BASE_PARALLEL_H
+
+#include <stddef.h>
+
+enum { PARALLEL_THREADS_MAX = 4 };
+
+// Calls work(user, i) once for each i below `count`, on at most PARALLEL_THREADS_MAX threads, one
+// for each processor; the caller's thread is one of them. Returns after the last call. Calls begin
+// in the order of i. If no thread can be started, the caller's does everything.
+typedef void parallel_fn(void *user, size_t i);
+void parallel_each(size_t count, parallel_fn *work, void *user);
+
+#endif

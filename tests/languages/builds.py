@@ -1,0 +1,86 @@
+"""Builds programs in each language as their users do, from a checkout: for tests and benches."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+SOURCE = pathlib.Path(__file__).parent.parent.parent
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
+COMPILERS = {"cpp": "g++", "f90": "gfortran", "rs": "cargo", "go": "go", "java": "javac"}
+
+
+def found(*programs):
+    return all(shutil.which(program) for program in programs)
+
+
+class Builds:
+    """`run` runs a command, and fails if that does. Everything is written into the folder."""
+
+    def __init__(self, folder, library, run):
+        self.folder, self.library, self.run = pathlib.Path(folder), library, run  # libsonde.a
+
+    def commands(self, *sources):
+        """Builds programs of one language. Returns the command of each."""
+        return getattr(self, sources[0].suffix[1:])(*sources)
+
+    def cpp(self, *sources):
+        return [self.link(source, "g++", "-std=c++14", "-O2", f"-I{SOURCE}/include", source) for source in sources]
+
+    def f90(self, *sources):
+        return [self.link(source, "gfortran", "-O2", f"-J{self.folder}", SOURCE / "bindings/fortran/sonde.f90", source) for source in sources]
+
+    def link(self, source, *command):
+        self.run(*command, self.library, "-pthread", "-o", self.folder / source.stem)
+        return [self.folder / source.stem]
+
+    def rs(self, *sources):
+        """A project that depends on a copy of the crate."""
+        shutil.copytree(SOURCE / "bindings/rust", self.folder / "rust/sonde", ignore=shutil.ignore_patterns("target"))
+        manifest = '[package]\nname = "programs"\nversion = "1.0.0"\nedition = "2021"\n[dependencies]\nsonde = { path = "sonde" }\n'
+        manifest += "".join(f'[[bin]]\nname = "{source.stem}"\npath = "{source}"\n' for source in sources)
+        (self.folder / "rust/Cargo.toml").write_text(manifest)
+        env = [f"SONDE_LIB_DIR={os.path.dirname(self.library)}", "RUSTFLAGS=-Dwarnings"]
+        self.run("env", "-C", self.folder / "rust", *env, "cargo", "build", "--quiet", "--offline", "--release", "--target-dir", "target")
+        return [[self.folder / "rust/target/release" / source.stem] for source in sources]
+
+    def go(self, *sources):
+        """A module that depends on the package, beside a sonde.pc."""
+        module = self.folder / "go"
+        for source in sources:
+            (module / source.stem).mkdir(parents=True)
+            shutil.copy(source, module / source.stem / "main.go")
+        (module / "go.mod").write_text(f"module programs\n\ngo 1.19\n\nrequire sonde v0.0.0\n\nreplace sonde => {SOURCE}/bindings/go\n")
+        self.pkg_config(module, f"{self.library} -pthread")
+        (module / "bin").mkdir()
+        env = ["GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=1", f"PKG_CONFIG_PATH={module}"]
+        self.run("env", "-C", module, *env, "go", "build", "-o", "bin", "./...")
+        return [[module / "bin" / source.stem] for source in sources]
+
+    def pkg_config(self, folder, libs):
+        (folder / "sonde.pc").write_text(f"Name: sonde\nDescription: not installed\nVersion: 0\nLibs: {libs}\nCflags: -I{SOURCE}/include\n")
+
+    def cmake(self, source):
+        """A project in Fortran that adds the binding's folder."""
+        folder = self.folder / "cmake"
+        folder.mkdir()
+        self.pkg_config(folder, f"-L{os.path.dirname(self.library)} -lsonde")
+        (folder / "CMakeLists.txt").write_text(
+            f"cmake_minimum_required(VERSION 3.13)\nproject(program LANGUAGES Fortran)\nadd_subdirectory({SOURCE}/bindings/fortran sonde)\n"
+            f"add_executable(program {source})\ntarget_link_libraries(program sonde::fortran)\n")
+        self.run("env", f"PKG_CONFIG_PATH={folder}", "cmake", "-S", folder, "-B", folder / "build")
+        self.run("cmake", "--build", folder / "build")
+        return folder / "build/program"
+
+    def java(self, *sources):
+        home = pathlib.Path(os.environ.get("JAVA_HOME") or pathlib.Path(shutil.which("javac")).resolve().parent.parent)
+        self.classes, binding = self.folder / "classes", SOURCE / "bindings/java"
+        self.run("javac", "-Xlint:all", "-Werror", "--release", 11, "-d", self.classes, *sorted(binding.glob("sonde/*.java")))
+        self.run("javac", "-cp", self.classes, "-d", self.classes, *sources)
+        self.run("cc", "-std=gnu17", "-O2", *WARNINGS, "-shared", "-fPIC", f"-I{home}/include", f"-I{home}/include/linux", f"-I{SOURCE}/include",
+                 binding / "sonde_java.c", self.library, "-pthread", "-o", self.folder / "libsonde_java.so")
+        version = subprocess.run(["java", "--version"], capture_output=True, text=True, check=True).stdout
+        allowed = ["--enable-native-access=ALL-UNNAMED"] if int(re.search(r"\d+", version)[0]) >= 24 else []
+        self.java_command = ["java", *allowed, "-cp", self.classes]
+        return [[*self.java_command, f"-Djava.library.path={self.folder}", source.stem] for source in sources]
