@@ -68,7 +68,7 @@ static uint32_t crc_software(uint32_t crc, const unsigned char *p, size_t size)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t crc_hardware(uint32_t crc, const unsigned char *p,
+__attribute__((target("sse4.2,crc32"))) static uint32_t crc_hardware(uint32_t crc, const unsigned char *p,
                                                                size_t size)
 {
     uint64_t c = crc;

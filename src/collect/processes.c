@@ -44,6 +44,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -234,7 +235,8 @@ static int walk_list(struct source *s, struct processes *p, size_t *count)
     if (lseek(p->files.folder, 0, SEEK_SET) != 0)
         return -errno;
     for (;;) {
-        ssize_t got = getdents64(p->files.folder, p->list, sizeof p->list);
+        // glibc has a function for it since 2.30
+        ssize_t got = syscall(SYS_getdents64, p->files.folder, p->list, sizeof p->list);
         if (got <= 0)
             return got < 0 ? -errno : 0;
         for (ssize_t offset = 0; offset < got;) {

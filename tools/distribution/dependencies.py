@@ -59,6 +59,11 @@ CMAKE = {
         *"-DCURL_DISABLE_ALTSVC=ON -DCURL_DISABLE_COOKIES=ON -DCURL_DISABLE_HSTS=ON".split(),
     ],
 }
+SMALL = (
+    "gnutls28",
+    "libmicrohttpd",
+    "curl",
+)  # size counts more than speed: the ciphers are nettle's
 SUBFOLDER = {"libzstd": "build/cmake"}
 
 
@@ -69,7 +74,9 @@ def _key(tools: Toolchain, sources: list[Source]) -> str:
 
 
 def _environment(tools: Toolchain, prefix: pathlib.Path, work: pathlib.Path) -> dict[str, str]:
-    flags = [*FLAGS, f"-ffile-prefix-map={work}=."]
+    flags = [*FLAGS, f"-ffile-prefix-map={work}=.", f"-ffile-prefix-map={prefix}=."]
+    if work.name in SMALL:
+        flags.append("-Os")
     return {
         "CC": str(tools.tool("cc")),
         "AR": str(tools.tool("ar")),
@@ -138,6 +145,8 @@ def _build(source: Source, tools: Toolchain, prefix: pathlib.Path, work: pathlib
     shutil.rmtree(work, ignore_errors=True)
     (work / "build").mkdir(parents=True)
     shutil.copytree(source.folder, work / "source", symlinks=True)
+    for path in (work / "source").rglob("*"):  # else patched files are newer than generated ones
+        os.utime(path, (0, 0), follow_symlinks=False)
     if source.name == "gmp":  # Debian leaves out its documents, for their licence
         (work / "source/doc").mkdir(exist_ok=True)
         (work / "source/doc/Makefile.in").write_text("all install:\n")
@@ -179,6 +188,16 @@ def _python_headers(prefix: pathlib.Path) -> None:
             shutil.copy(found, place)
 
 
+def _processor_model(tools: Toolchain, prefix: pathlib.Path) -> None:
+    """__builtin_cpu_supports() needs a function that zig's runtime lacks: GCC's."""
+    if tools.architecture != "x86_64":
+        return
+    library = run(["gcc", "-print-libgcc-file-name"]).strip()
+    run(["ar", "x", library, "cpuinfo.o"], prefix / "lib")
+    (prefix / "lib/libcpuinfo.a").unlink(missing_ok=True)
+    run([tools.tool("ar"), "rcsD", "libcpuinfo.a", "cpuinfo.o"], prefix / "lib")
+
+
 def dependencies(tools: Toolchain, sources: list[Source], cache: pathlib.Path) -> pathlib.Path:
     """The prefix with all libraries."""
     prefix = cache / f"libraries-{tools.architecture}" / _key(tools, sources)
@@ -189,6 +208,7 @@ def dependencies(tools: Toolchain, sources: list[Source], cache: pathlib.Path) -
             _build(source, tools, prefix, cache / f"work-{tools.architecture}" / source.name)
         _python_headers(prefix)
         _fabric_headers(prefix)
+        _processor_model(tools, prefix)
         (prefix / "complete").touch()
         shutil.rmtree(cache / f"work-{tools.architecture}")
     return prefix

@@ -50,7 +50,6 @@ def build(
         options = {
             "prefix": PREFIX,
             "libdir": "lib",
-            "buildtype": "plain",
             "optimization": "2",
             "debug": "false",
             "tests": "disabled",
@@ -60,12 +59,13 @@ def build(
             "python.purelibdir": PYTHON,
             "pkgconfig.relocatable": "true",
         }
-        wipe = ["--wipe"] if (folder / "meson-private").exists() else []
+        for old in folder.iterdir():
+            if old.name != "web-packages":
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
         run(
             [
                 "meson",
                 "setup",
-                *wipe,
                 folder,
                 PROJECT,
                 "--cross-file",

@@ -43,13 +43,13 @@ sonde=$prefix/bin/sonde
 
 # emitted values come back, from a recording and over HTTP from the running job
 "$sonde" run -q -- sh -c "for v in 1 2 3; do echo loss \$v; done | '$sonde' put && '$sonde' query --csv avg:0all-sum:loss" >live
-grep -q ',6$' live || failed "a query of the running job: $(cat live)"
-"$sonde" query --csv avg:0all-sum:loss | grep -q ',6$' || failed "a query of the recording"
+grep -q ',6[[:space:]]*$' live || failed "a query of the running job: $(cat live)"
+"$sonde" query --csv avg:0all-sum:loss | grep -q ',6[[:space:]]*$' || failed "a query of the recording"
 "$sonde" query --list | grep -q '^ *cpu_percent' || failed "no metrics of the node"
 did "sonde run"
 "$sonde" run -q --tls-cert "$source/cert.pem" --tls-key "$source/key.pem" -- \
     sh -c "'$sonde' put loss 5 && '$sonde' query --csv avg:0all-sum:loss" >live
-grep -q ',5$' live || failed "a query over HTTPS: $(cat live)"
+grep -q ',5[[:space:]]*$' live || failed "a query over HTTPS: $(cat live)"
 did HTTPS
 "$sonde" run -q --trace io -- cat "$source/hello.c" >/dev/null
 "$sonde" query --list | grep -q 'io_' || failed "--trace io recorded nothing"
@@ -59,7 +59,7 @@ if [ "$python" ]; then
     case $archive in *.whl) ;; *) PYTHONPATH=$("$sonde" config --python-path) && export PYTHONPATH ;; esac
     PATH=${python%/*}:$PATH "$sonde" run -q -- "$python" "$source/train.py" >page
     grep -q '<script' page || failed "the page: $(head -c 300 page)"
-    "$sonde" query --csv avg:0all-count:loss | grep -q ',30$' || failed "sonde run -- python train.py"
+    "$sonde" query --csv avg:0all-count:loss | grep -q ',30[[:space:]]*$' || failed "sonde run -- python train.py"
     did "python train.py"
 fi
 if command -v cc >/dev/null; then
@@ -76,7 +76,7 @@ if command -v cc >/dev/null; then
     fi
     for program in $programs; do
         "$sonde" run -q -l 1 "./$program"
-        "$sonde" query --csv avg:0all-count:loss | grep -q ',20$' || failed "$program"
+        "$sonde" query --csv avg:0all-count:loss | grep -q ',20[[:space:]]*$' || failed "$program"
     done
     did "cc hello.c"
 fi

@@ -15,6 +15,22 @@ FLAGS = (
     "-O2 -g0 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections "
     "-fstack-protector-strong -fno-sanitize=undefined"
 ).split()
+# Meson asks for the macros of standard input, of which zig has to know the language, and for the
+# name of the linker, which is lld. It names folders of libraries that zig finds by itself.
+COMPILER = """#!/bin/sh
+case "$*" in
+"-E -dM -") set -- -x c "$@" ;;
+esac
+for word do
+    shift
+    case $word in
+    -Wl,--version) echo "LLD (compatible with GNU linkers)"; exit ;;
+    -Wl,-rpath-link,*) ;;
+    *) set -- "$@" "$word" ;;
+    esac
+done
+exec env {caches} "{zig}" cc -target {target} "$@"
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +64,7 @@ def toolchain(architecture: str) -> Toolchain:
     target = f"{architecture}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
     caches = f'ZIG_GLOBAL_CACHE_DIR="{cache_folder()}/zig-cache" ZIG_LOCAL_CACHE_DIR="{cache_folder()}/zig-cache"'
     zig_calls = {"ar": "ar", "ranlib": "ranlib", "ld": "ld.lld"}
-    _write(folder / "cc", f'#!/bin/sh\nexec env {caches} "{zig}" cc -target {target} "$@"\n')
+    _write(folder / "cc", COMPILER.format(caches=caches, zig=zig, target=target))
     for name, word in zig_calls.items():
         _write(folder / name, f'#!/bin/sh\nexec env {caches} "{zig}" {word} "$@"\n')
     for name in ("objcopy", "strip"):
@@ -69,7 +85,16 @@ def meson_cross_file(tools: Toolchain, prefix: pathlib.Path, wrapper: list[str])
         binaries["exe_wrapper"] = wrapper
     lines = ["[binaries]", *(f"{name} = {words!r}" for name, words in sorted(binaries.items()))]
     python = prefix / "include/python"
-    arguments = [*FLAGS, f"-ffile-prefix-map={PROJECT}=.", f"-I{python}"]
+    arguments = [
+        *FLAGS,
+        "-fno-asynchronous-unwind-tables",  # a tenth of the size; libsonde keeps them
+        f"-ffile-prefix-map={PROJECT}=.",
+        f"-ffile-prefix-map={prefix}=.",
+        f"-I{python}",
+    ]
+    link = ["-Wl,--gc-sections", "-s"]
+    if tools.architecture == "x86_64":
+        link.append(f"{prefix}/lib/libcpuinfo.a")  # taken by what asks for the processor's model
     return "\n".join(
         [
             *lines,
@@ -78,7 +103,7 @@ def meson_cross_file(tools: Toolchain, prefix: pathlib.Path, wrapper: list[str])
             f"needs_exe_wrapper = {'true' if wrapper else 'false'}",
             "[built-in options]",
             f"c_args = {arguments!r}",
-            "c_link_args = ['-Wl,--gc-sections', '-s']",
+            f"c_link_args = {link!r}",
             "prefer_static = true",
             "[host_machine]",
             "system = 'linux'",

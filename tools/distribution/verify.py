@@ -13,7 +13,7 @@ NEEDED = re.compile(
     r"(lib(c|m|dl|pthread|rt)|ld-linux-(x86-64|aarch64)|libsonde(_client)?)\.so\.\d+"
 )
 EXPORTED = re.compile(r"sonde_\w+|PyInit_\w+")
-WHEEL_BYTES_MAX = 5_000_000
+WHEEL_BYTES_MAX = 5_300_000
 ELF_MACHINE = {"x86_64": "Advanced Micro Devices X86-64", "aarch64": "AArch64"}
 
 
@@ -88,8 +88,10 @@ def verify_wheel(wheel: pathlib.Path) -> None:
         text=True,
     )
     [tag] = re.findall(r"manylinux_\d+_\d+_\w+(?=\.whl)", wheel.name)
+    # It cannot know that libsonde_client, which the Python package needs, is in the wheel's data.
+    # So its verdict on symbols counts; verify_files() has checked the libraries.
     text = " ".join(done.stdout.split())
-    if done.returncode or f'consistent with the following platform tag: "{tag}"' not in text:
+    if done.returncode or f'constrains the platform tag to "{tag}"' not in text:
         raise DistributionError(
             f"auditwheel does not agree with {wheel.name}:\n{done.stdout}{done.stderr}"
         )
