@@ -68,8 +68,14 @@ static uint32_t crc_software(uint32_t crc, const unsigned char *p, size_t size)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2,crc32"))) static uint32_t crc_hardware(uint32_t crc, const unsigned char *p,
-                                                               size_t size)
+#if defined(__clang__) // from clang 15 on, sse4.2 does not include it; old compilers do not know it
+#define CRC_TARGET "sse4.2,crc32"
+#else
+#define CRC_TARGET "sse4.2"
+#endif
+__attribute__((target(CRC_TARGET))) static uint32_t crc_hardware(uint32_t crc,
+                                                                 const unsigned char *p,
+                                                                 size_t size)
 {
     uint64_t c = crc;
     for (; size >= 8; size -= 8, p += 8)
