@@ -1,7 +1,7 @@
 // Decides which parts of the page a frame draws. A part is stale when its data, its cross-hair or its range have
 // changed, and, in a live view, when time has moved it by half a pixel. Each frame draws a limited number of stale
-// parts: the limit halves after a late frame and grows by one after a frame in time. The other parts wait for the next
-// frames, in turns. With 100 live charts, each chart is drawn less often, but the page keeps its frame rate.
+// parts (Pace). The other parts wait for the next frames, in turns. With 100 live charts, each chart is drawn less
+// often, but the page keeps its frame rate.
 
 import type { Range } from './model';
 
@@ -13,18 +13,34 @@ export interface Part<T> {
 const LATE_MS = 25; // between two frames of a screen that shows 60 a second
 const FIRST = 16;
 const MOST = 256;
+const CALM = 60; // frames in time, about a second, after which the bound doubles
 
-// The number of parts that a frame draws.
+// The number of parts that a frame draws. It halves after a late frame, and grows by one after a frame in time, up to
+// a bound: just below the number that last made a frame late. So about one frame a second is late.
 export class Pace {
   most = FIRST;
   private last = -Infinity;
+  private bound = MOST;
+  private calm = 0; // frames in time at the bound
+  private late = false;
 
   // `onward`: the previous frame requested this one. Otherwise the time between them includes a rest.
   frame(nowMs: number, onward: boolean): void {
     const step = nowMs - this.last;
     this.last = nowMs;
     if (!onward) return;
-    this.most = step > LATE_MS ? Math.max(1, this.most >> 1) : Math.min(MOST, this.most + 1);
+    const again = this.late; // of several late frames in a row, the first one tells what a frame can draw
+    this.late = step > LATE_MS;
+    if (this.late) {
+      if (!again) this.bound = Math.max(1, this.most - 1);
+      this.most = Math.max(1, this.most >> 1);
+      this.calm = 0;
+    } else if (this.most < this.bound) {
+      this.most++;
+    } else if (++this.calm === CALM) {
+      this.bound = Math.min(MOST, this.bound * 2);
+      this.calm = 0;
+    }
   }
 }
 
