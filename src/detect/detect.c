@@ -354,8 +354,8 @@ void detect_round(struct detect *d)
     struct comparison peers = compare_begin(d, 0, noise), own = compare_begin(d, 1, noise);
     for (size_t i = 0; i < d->count; i++) {
         const struct member *m = &d->members[i];
-        // A member without a value in this round that is not silent takes part with its earlier
-        // values, because members differ in speed.
+        // Members differ in speed: one that has no value in this round takes part with its earlier
+        // ones, until it is silent.
         if (m->gone || (isnan(m->given) && m->missed + 1 >= d->o.persistence))
             continue;
         compare_add(&peers, m->level);

@@ -195,7 +195,8 @@ static int copy_slice(struct copying *c, const struct store_metric *metric, cons
     return rc;
 }
 
-// All metrics count as equally long.
+// Progress is the share of the time, because the number of points is unknown; each metric has the
+// same part in it.
 static void report_progress(const struct copying *c, const struct slices *s)
 {
     double width = (double)s->to_ns - (double)c->first_ns,

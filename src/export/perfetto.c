@@ -62,7 +62,7 @@ static size_t begin_packet(struct perfetto *p)
     return packet;
 }
 
-// The first packet: it has a time, which the trace knows with its first point or event.
+// This packet is the first one. It has a time, so the first point or event writes it.
 static void put_clocks(struct perfetto *p, int64_t t_ns)
 {
     static const uint64_t clocks[] = {CLOCK_REALTIME, CLOCK_BOOT};

@@ -22,8 +22,8 @@ struct openmetrics {
     struct csv_lines lines;
     struct import_hosts *to;
     struct import_stats *stats;
-    bool ended;   // # EOF was there
-    bool seconds; // a time was: this is OpenMetrics
+    bool ended;   // the file has its # EOF
+    bool seconds; // a time is in seconds: this is OpenMetrics
     // Of the family.
     struct buf family, unit, help;
     bool counter;

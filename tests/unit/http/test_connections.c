@@ -259,7 +259,7 @@ static void test_a_crowd_of_strangers(void **state)
     connections_destroy(c);
 }
 
-// The number of the address's `n` new connections that are admitted.
+// How many of `n` new connections from the address are admitted.
 static unsigned count_in_pace(struct connections *c, uint32_t address, unsigned n)
 {
     struct sockaddr_in client = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};

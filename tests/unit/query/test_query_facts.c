@@ -222,7 +222,7 @@ static void percentiles_of_a_thousand(void **state)
     world_free(w);
 }
 
-// A single fraction among them, and nothing is truncated.
+// If one value is a fraction, the percentile is not truncated to a whole number.
 static void percentiles_of_numbers_that_are_not_whole(void **state)
 {
     (void)state;

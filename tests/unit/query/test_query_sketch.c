@@ -282,7 +282,8 @@ static void partials_merge_in_any_order(void **state)
 {
     (void)state;
     struct world *together = make_hosts(1), *apart = make_hosts(3);
-    // 20 series a node: all kept; kept until they are merged; sketches from the start.
+    // Each node has 20 series. By limit, their values are kept to the end, until the nodes are
+    // merged, or not at all.
     static const size_t limits[] = {HOSTS, HOSTS / 3, HOSTS / 3 - 1, 1};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         double forth[SECONDS + 1], back[SECONDS + 1], one[SECONDS + 1];

@@ -16,8 +16,8 @@ static void a_window_is_a_ring(void **state)
     assert_false(window_taken(&w, 1)); // not a whole piece
     assert_true(window_taken(&w, WIRE_LAID_MAX));
     assert_false(window_taken(&w, 1)); // nothing is stored there
-    // Filled to its limits with pieces of any size: never more than its bytes, never more pieces
-    // than places.
+    // Pieces of any size fill the window to its limits: it never holds more bytes or more pieces
+    // than it may.
     uint64_t random = 7, laid = 0, taken = 0;
     for (int i = 0; i < 200000; i++) {
         random = random * 6364136223846793005 + 1442695040888963407;
