@@ -118,9 +118,9 @@ static bool make_room(struct store_cursor *c, size_t room)
 // The index of the piece's first point, from `at` on, that is not before t_ns.
 static size_t seek(const struct piece *p, int64_t t_ns)
 {
-    const int64_t *rest = p->column.t + p->at;
     size_t i;
-    SEARCH_FIRST(i, p->column.count - p->at, rest[i] >= t_ns);
+    // An empty column has no array.
+    SEARCH_FIRST(i, p->column.count - p->at, p->column.t[p->at + i] >= t_ns);
     return p->at + i;
 }
 
