@@ -26,19 +26,27 @@ static void check_words(int rc, const struct error *e)
         abort();
 }
 
+// Reads it as the system's file, whose mistakes stop no command, and as the named one.
 static void read_config(void)
 {
-    char *none[] = {(char *)(uintptr_t) "true", NULL};
-    struct options o;
-    struct error e = {0};
-    bool help;
-    if (options_parse_flags(COMMAND_RUN, 1, none, &o, &help, &e) != 0)
-        abort();
-    check_words(config_read(path, &o, &e), &e);
-    for (int id = 0; id < OPT_COUNT; id++)
-        if (o.value[id].source == FROM_FILE && !o.value[id].text)
+    char *words[] = {(char *)(uintptr_t) "--config", path, (char *)(uintptr_t) "true", NULL};
+    for (int named = 0; named < 2; named++) {
+        struct options o;
+        struct error e = {0};
+        bool help;
+        if (options_parse_flags(COMMAND_RUN, named ? 3 : 1, named ? words : words + 2, &o, &help,
+                                &e) != 0)
             abort();
-    options_free(&o);
+        int rc = config_read_all(&o, &e);
+        if (rc && !named)
+            abort();
+        check_words(rc, &e);
+        for (int id = 0; id < OPT_COUNT; id++)
+            if ((o.value[id].source == FROM_FILE || o.value[id].source == FROM_SYSTEM_FILE) &&
+                !o.value[id].text)
+                abort();
+        options_free(&o);
+    }
 }
 
 static void read_hosts(void)
@@ -112,7 +120,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     snprintf(folder, sizeof folder, "/tmp/sonde-fuzz-files-%d", (int)getpid());
     snprintf(path, sizeof path, "%s/file", folder);
     snprintf(made, sizeof made, "%s/made.sonde", folder);
-    if (mkdir(folder, 0700) != 0 || setenv("TZDIR", folder, 1) != 0)
+    if (mkdir(folder, 0700) != 0 || setenv("TZDIR", folder, 1) != 0 ||
+        setenv("SONDE_SYSTEM_CONFIG", path, 1) != 0 ||
+        setenv("XDG_CONFIG_HOME", "/nowhere", 1) != 0)
         abort();
     atexit(remove_folder);
     return 0;
