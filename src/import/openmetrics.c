@@ -5,8 +5,8 @@
 //   # EOF
 //
 // Times are seconds in OpenMetrics and milliseconds in Prometheus' older text: a number above
-// 100,000,000,000 can only be the latter. The older text has no `# EOF` at its end. The name of a
-// metric is that of its samples, so that a counter keeps its _total.
+// 100,000,000,000 can only be the latter. The older text does not end with `# EOF`. A metric is
+// named after its samples, so a counter keeps its _total.
 #include "import/rows.h"
 
 #include "base/clock.h"
@@ -22,12 +22,12 @@ struct openmetrics {
     struct csv_lines lines;
     struct import_hosts *to;
     struct import_stats *stats;
-    bool ended;   // # EOF was there
-    bool seconds; // a time was: this is OpenMetrics
-    // Of the family.
+    bool ended;   // the text ended with # EOF
+    bool seconds; // a time was in seconds: this is OpenMetrics
+    // The current family.
     struct buf family, unit, help;
     bool counter;
-    // Of the series: lines of one series begin with the same text.
+    // The current series. Lines of one series begin with the same text, `begin`.
     struct buf begin, name, text;
     struct store_label labels[STORE_LABELS_MAX];
     size_t label_count;
@@ -85,7 +85,8 @@ static bool is_of_family(const struct openmetrics *o, struct str name)
 
 // ---------------------------------------------------------------- samples
 
-// Takes the quoted text off *rest, which begins behind the first quote. False: it has no end.
+// Cuts the quoted text off *rest, which begins behind the first quote. Returns false if the closing
+// quote is missing.
 static bool cut_quoted(struct str *rest, struct buf *out)
 {
     for (size_t i = 0; i < rest->size; i++) {
@@ -102,7 +103,7 @@ static bool cut_quoted(struct str *rest, struct buf *out)
     return false;
 }
 
-// Cuts `{key="value",…}` at the beginning of *rest. The labels' texts are in o->text.
+// Cuts `{key="value",…}` off the front of *rest. The labels' texts lie in o->text.
 static bool cut_labels(struct openmetrics *o, struct str *rest)
 {
     size_t ends[2 * STORE_LABELS_MAX + 1] = {0}, n = 0;
@@ -135,7 +136,7 @@ static bool cut_labels(struct openmetrics *o, struct str *rest)
     return true;
 }
 
-// The name and the labels at the beginning of *rest.
+// Cuts the name and the labels off the front of *rest.
 static bool cut_series(struct openmetrics *o, struct str *rest)
 {
     struct str line = *rest, before = buf_str(&o->begin);
@@ -171,7 +172,7 @@ static bool value_of(struct str text, double *out)
     return str_to_double(text, out);
 }
 
-// Digits are read exactly; only numbers with an exponent are doubles.
+// Reads digits exactly; only numbers with an exponent become doubles.
 static bool time_of(struct openmetrics *o, struct str text, int64_t *t_ns)
 {
     struct str fraction = text, whole = str_cut(&fraction, '.');
