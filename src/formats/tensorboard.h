@@ -4,7 +4,7 @@
 //   Event     1 wall_time (double, seconds) · 2 step · 3 file_version · 5 summary: 1 value …
 //   Value     1 tag · 2 simple_value (float) · 8 tensor · 9 metadata: 3 summary_description
 //   51790 of Event, 51791 of Value: our own, which other readers skip: the time in nanoseconds, and
-//   the value as a double if the fields above are too coarse for it. Every event of sonde has 51790,
+//   the value as a double if the fields above are too coarse for it. Each event of sonde has 51790,
 //   which says that its tags are escaped and that sonde can read its description back.
 #ifndef SONDE_FORMATS_TENSORBOARD_H
 #define SONDE_FORMATS_TENSORBOARD_H
