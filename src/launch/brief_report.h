@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 enum {
-    BRIEF_REPORT_LEAST_S = 10, // a shorter run has no report at its end
+    BRIEF_REPORT_LEAST_S = 10, // runs shorter than this end without a report
     BRIEF_REPORT_MS = 1000,
-    BRIEF_REPORT_BYTES = 4096, // of its lines
+    BRIEF_REPORT_BYTES = 4096, // size limit of its lines
 };
 
 // Prints the lines about the recordings in `folder`, whose command ran from start to end.
