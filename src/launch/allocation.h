@@ -28,7 +28,7 @@ int allocation_find(const char *hosts, const char *hostfile, struct allocation *
                     struct error *e);
 void allocation_free(struct allocation *a);
 
-// The launcher's name of a node; `own` is the name of this machine, which is the only node of a
+// Returns the launcher's name of a node. `own` is the name of this machine, the only node of a
 // local allocation.
 static inline const char *allocation_name(const struct allocation *a, size_t node, const char *own)
 {

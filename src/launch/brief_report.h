@@ -7,7 +7,7 @@
 //       ◀──── pipe: all lines, or none ────┘
 //
 // The report must not delay the end of a run. So the launcher kills a report that takes longer than
-// BRIEF_REPORT_MS, and prints no part of it. No failure of the report is an error of the run.
+// BRIEF_REPORT_MS, and prints no part of it. A failing report is not an error of the run.
 #ifndef SONDE_LAUNCH_BRIEF_REPORT_H
 #define SONDE_LAUNCH_BRIEF_REPORT_H
 
