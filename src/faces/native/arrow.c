@@ -28,7 +28,7 @@ struct table {
     struct str keys[ARROW_TAG_KEYS_MAX]; // sorted
     size_t key_count;
     struct table_column columns[COLUMN_TAGS + ARROW_TAG_KEYS_MAX];
-    struct map numbers[1 + ARROW_TAG_KEYS_MAX]; // word → its number, of the metric and of each key
+    struct map numbers[1 + ARROW_TAG_KEYS_MAX]; // word → number, for the metric and for each key
 };
 
 static int no_memory(struct error *e)

@@ -15,11 +15,11 @@
 // by the clock (those end with their process), and every member that goes on has given more of
 // them. So a member that has finished first is not silent.
 //
-// Costs: a value takes 1 to 10 µs, because each round may judge the previous 32 again. A measure
-// has at most VALUES_MAX values, all metrics together VALUES_ALL_MAX (at most some 4 s), by longer
-// rounds if need be; an answer has at most METRICS_MAX metrics and SPANS_MAX spans. Memory: 96
-// bytes a value or span while it is compared, 4 KB a member; for 100,000 values of 1,000 members 14
-// MB. All of it is reserved with the request before it is allocated.
+// Costs: a value takes 1 to 10 µs, because each round may judge the previous 32 again. Longer
+// rounds keep a measure within VALUES_MAX values, and all metrics together within VALUES_ALL_MAX
+// (some 4 s). An answer has at most METRICS_MAX metrics and SPANS_MAX spans. Memory: 96 bytes a
+// value or span while it is compared, 4 KB a member; for 100,000 values of 1,000 members 14 MB. All
+// of it is reserved with the request before it is allocated.
 #include "faces/native/findings.h"
 
 #include "faces/native/handlers.h"

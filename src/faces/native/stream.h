@@ -1,7 +1,7 @@
 // stream.h - /sonde/v1/stream: sends new points of some series as long as the client stays
 // connected: as server-sent events, or (format=binary) as chunks
 //
-//   u64 size, an answer of that many bytes as of query?format=binary (binary.h); size 0: no new
+//   u64 size, then that many bytes of an answer like query?format=binary (binary.h); size 0: no new
 //   points, and no answer
 //
 // Binary streams are for clients that react: they check for new points more often, and send exact

@@ -30,7 +30,7 @@ struct stream_nodes {
     size_t held_bytes;
     void (*woken)(void *user);
     void *woken_user;
-    // Only for the thread.
+    // Used by the thread alone.
     struct absence *absences;
     size_t absence_count, absence_capacity;
     int64_t asked_ns; // start time of the last request
