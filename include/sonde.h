@@ -139,9 +139,10 @@ SONDE_API void sonde_span_close_at(const struct sonde_span *span, const char *na
 SONDE_API void sonde_annotate_strings(const char *text, ...) __attribute__((sentinel));
 SONDE_API void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t count);
 
-// Keeps parameters of the run, such as a learning rate: `sonde ls --where 'lr<0.01'` finds the run
-// by them. A key has 1 to 128 bytes of [A-Za-z0-9_./:-] and letters, a value is text of up to 1024
-// bytes. Any program on any node of the job may keep parameters; of one key the last value counts.
+// Records parameters of the run, such as a learning rate; `sonde ls --where 'lr<0.01'` finds the
+// run by them. A key has 1 to 128 bytes of [A-Za-z0-9_./:-] and letters, a value is text of up to
+// 1024 bytes. Any program on any node of the job may record parameters; the last value of a key
+// counts.
 //
 //     sonde_config("lr", "0.01", "optimizer", "adam");
 #define sonde_config(...) sonde_config_strings(__VA_ARGS__, (const char *)NULL)
