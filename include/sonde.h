@@ -158,18 +158,18 @@ SONDE_API void sonde_config_tags(const struct sonde_tag *parameters, size_t coun
 // Returns 0, -EINVAL, -ENAMETOOLONG (the socket's path) or -ENOMEM (no shared memory).
 SONDE_API int sonde_connect(const char *socket_path, int level);
 
-// The level of the run, 0 to 4; 0 if sonde is off. Use it to skip work that is only done for
-// measuring.
+// Returns the level of the run, 0 to 4; 0 if sonde is off. Use it to skip work that is only done
+// for measuring.
 SONDE_API int sonde_level(void);
 
-// The version of the linked library: "0.1.0".
+// Returns the version of the linked library: "0.1.0".
 SONDE_API const char *sonde_version(void);
 
-// The number of values that this process has dropped so far: a ring was full, a thread found no
-// slot, or an amount was not a number. Until an agent attaches to this process, all its emitted
-// values count as well; they stop counting when an agent attaches and reads them. Each thread that
-// emits has a ring of 1 MiB; SONDE_RING_BYTES sets its size, from 128 KiB to 64 MiB, rounded up to
-// a power of two.
+// Returns the number of values that this process has dropped so far, because a ring was full, a
+// thread found no slot, or an amount was not a number. Until an agent attaches to this process, all
+// its emitted values count as well; they stop counting when an agent attaches and reads them. Each
+// thread that emits has a ring of 1 MiB; SONDE_RING_BYTES sets its size, from 128 KiB to 64 MiB,
+// rounded up to a power of two.
 SONDE_API uint64_t sonde_dropped(void);
 
 // Checks whether an agent records the values of this process. Returns 0 if an agent does, if sonde
