@@ -36,7 +36,7 @@ static struct pair open_from(struct connections *c, uint32_t address)
     return p;
 }
 
-// The same, with a first request that has shown a token.
+// Opens a connection whose first request has shown a token.
 static struct pair prove_from(struct connections *c, uint32_t address)
 {
     struct pair p = open_from(c, address);
@@ -51,7 +51,7 @@ static void close_pair(struct connections *c, struct pair *p)
     close(p->fds[1]);
 }
 
-// True if the client reads the end of its connection now.
+// Whether the client reads the end of its connection now.
 static bool is_shut(const struct pair *p)
 {
     char byte;
@@ -259,7 +259,7 @@ static void test_a_crowd_of_strangers(void **state)
     connections_destroy(c);
 }
 
-// The number of the address's `n` new connections that are admitted.
+// Returns the number of admitted connections among `n` new ones from the address.
 static unsigned count_in_pace(struct connections *c, uint32_t address, unsigned n)
 {
     struct sockaddr_in client = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};

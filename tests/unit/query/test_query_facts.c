@@ -1,4 +1,4 @@
-// Section 4 of the facts on OpenTSDB, row by row, as far as they need no HTTP. The same program
+// Section 4 of the facts on OpenTSDB, row by row, except for rows that need HTTP. The same program
 // runs on a world in memory, on live files and on closed ones.
 //
 // OpenTSDB truncates answers for integers; sonde keeps doubles. If a row shows a truncated number
@@ -182,7 +182,7 @@ static void gaps_are_bridged(void **state)
     double t = (double)T;
     ASSERT_ANSWER(w, "sum:m", T, END, t, 40, t + 10, 87, t + 20, 108, t + 30, 70);
     ASSERT_ANSWER(w, "pfsum:n", T, END, t, 40, t + 10, 77, t + 20, 88, t + 30, 70);
-    // The same on a grid.
+    // The same values on a grid.
     ASSERT_ANSWER(w, "sum:10s-avg:m", T, END, t, 40, t + 10, 87, t + 20, 108, t + 30, 70);
     ASSERT_ANSWER(w, "pfsum:10s-avg:n", T, END, t, 40, t + 10, 77, t + 20, 88, t + 30, 70);
     world_free(w);
@@ -222,7 +222,7 @@ static void percentiles_of_a_thousand(void **state)
     world_free(w);
 }
 
-// A single fraction among them, and nothing is truncated.
+// If one of them has a fraction, nothing is truncated.
 static void percentiles_of_numbers_that_are_not_whole(void **state)
 {
     (void)state;

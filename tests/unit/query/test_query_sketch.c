@@ -1,4 +1,4 @@
-// Sketches: their maximum error, and that the order of adding and merging makes no difference. Then
+// Sketches: their maximum error, and that the order of adding and merging makes no difference; then
 // the same for whole queries.
 #include "query/partial.h"
 #include "query/percentile.h"
@@ -79,7 +79,7 @@ static void assert_within(double got, double want, double largest)
         fail_msg("got %.17g, want %.17g, off by at most %g", got, want, most);
 }
 
-// The larger magnitude of the two neighbours of a rank.
+// Returns the larger magnitude of the two neighbours of a rank.
 static double largest_at(const double *sorted, size_t n, double h)
 {
     h = fmax(1, fmin((double)n, h));
@@ -112,7 +112,8 @@ static void the_error_stays_within_its_bound(void **state)
             memcpy(copy, values, n * sizeof *values);
             double h = query_quantile_rank(n, row), largest = largest_at(values, n, h), exact;
             if (kind == 3 && row->quantile == QUANTILE_R6) {
-                // truncated for whole numbers: the exact value is computed here
+                // for whole numbers the engine truncates the result, so the exact value is computed
+                // here
                 h = fmax(1, fmin((double)n, h));
                 size_t below = (size_t)h;
                 exact = values[below - 1] +
@@ -150,7 +151,8 @@ static void smallest_and_largest_are_exact(void **state)
     end(&b);
 }
 
-// However the values are distributed, and whatever the order of merging, the sketch is the same.
+// The sketch is the same, however the values are distributed, and in whatever order they are
+// merged.
 static void order_does_not_matter(void **state)
 {
     (void)state;
@@ -282,7 +284,8 @@ static void partials_merge_in_any_order(void **state)
 {
     (void)state;
     struct world *together = make_hosts(1), *apart = make_hosts(3);
-    // 20 series a node: all kept; kept until they are merged; sketches from the start.
+    // 20 series per node. The cases: all are kept; they are kept until they are merged; sketches
+    // from the start.
     static const size_t limits[] = {HOSTS, HOSTS / 3, HOSTS / 3 - 1, 1};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         double forth[SECONDS + 1], back[SECONDS + 1], one[SECONDS + 1];
