@@ -139,9 +139,10 @@ SONDE_API void sonde_span_close_at(const struct sonde_span *span, const char *na
 SONDE_API void sonde_annotate_strings(const char *text, ...) __attribute__((sentinel));
 SONDE_API void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t count);
 
-// Keeps parameters of the run, such as a learning rate: `sonde ls --where 'lr<0.01'` finds the run
-// by them. A key has 1 to 128 bytes of [A-Za-z0-9_./:-] and letters, a value is text of up to 1024
-// bytes. Any program on any node of the job may keep parameters; of one key the last value counts.
+// Records parameters of the run, such as a learning rate; `sonde ls --where 'lr<0.01'` finds the
+// run by them. A key has 1 to 128 bytes of [A-Za-z0-9_./:-] and letters, a value is text of up to
+// 1024 bytes. Any program on any node of the job may record parameters; the last value of a key
+// counts.
 //
 //     sonde_config("lr", "0.01", "optimizer", "adam");
 #define sonde_config(...) sonde_config_strings(__VA_ARGS__, (const char *)NULL)
@@ -157,18 +158,18 @@ SONDE_API void sonde_config_tags(const struct sonde_tag *parameters, size_t coun
 // Returns 0, -EINVAL, -ENAMETOOLONG (the socket's path) or -ENOMEM (no shared memory).
 SONDE_API int sonde_connect(const char *socket_path, int level);
 
-// The level of the run, 0 to 4; 0 if sonde is off. Use it to skip work that is only done for
-// measuring.
+// Returns the level of the run, 0 to 4; 0 if sonde is off. Use it to skip work that is only done
+// for measuring.
 SONDE_API int sonde_level(void);
 
-// The version of the linked library: "0.1.0".
+// Returns the version of the linked library: "0.1.0".
 SONDE_API const char *sonde_version(void);
 
-// The number of values that this process has dropped so far: a ring was full, a thread found no
-// slot, or an amount was not a number. Until an agent attaches to this process, all its emitted
-// values count as well; they stop counting when an agent attaches and reads them. Each thread that
-// emits has a ring of 1 MiB; SONDE_RING_BYTES sets its size, from 128 KiB to 64 MiB, rounded up to
-// a power of two.
+// Returns the number of values that this process has dropped so far, because a ring was full, a
+// thread found no slot, or an amount was not a number. Until an agent attaches to this process, all
+// its emitted values count as well; they stop counting when an agent attaches and reads them. Each
+// thread that emits has a ring of 1 MiB; SONDE_RING_BYTES sets its size, from 128 KiB to 64 MiB,
+// rounded up to a power of two.
 SONDE_API uint64_t sonde_dropped(void);
 
 // Checks whether an agent records the values of this process. Returns 0 if an agent does, if sonde

@@ -94,7 +94,7 @@ class tag
         const double number = static_cast<double>(value);
         for (int digits = 15; digits <= 17; digits++) {
             std::snprintf(number_, sizeof number_, "%.*g", digits, number);
-            // Written and read in the program's locale.
+            // strtod uses the program's locale, as the text in number_ does.
             const double back = std::strtod(number_, nullptr);
             if (!(back < number) && !(number < back))
                 break;
@@ -120,7 +120,7 @@ class tag
 using tags = std::initializer_list<tag>;
 using time_point = std::chrono::system_clock::time_point;
 
-// What sonde_metric has beside name, kind and tags.
+// The members of sonde_metric besides name, kind and tags.
 struct details {
     details(text unit_text = "", text help_text = "", int metric_level = 1) noexcept
         : unit(unit_text.c_str()), help(help_text.c_str()), level(metric_level)
@@ -145,8 +145,8 @@ double seconds(std::chrono::duration<Rep, Period> duration) noexcept
     return std::chrono::duration_cast<std::chrono::duration<double>>(duration).count();
 }
 
-// The tags as libsonde takes them. libsonde accepts 16 and counts each further one as refused, so
-// that one more than 16 suffices to have it counted.
+// The tags in libsonde's form. libsonde accepts 16 and counts any further one as refused; the 17th
+// is passed on so that it is counted.
 class c_tags
 {
   public:
@@ -175,7 +175,7 @@ class c_tags
 class metric
 {
   public:
-    // False: sonde is off, the level is above the run's, or the definition is invalid.
+    // Returns false if sonde is off, the level is above the run's, or the definition is invalid.
     explicit operator bool() const noexcept
     {
         return handle_ != 0;
@@ -185,7 +185,7 @@ class metric
         return handle_;
     }
 
-    // A point: now, or at a given time.
+    // Emits a point: now, or at a given time.
     void emit(double value) const noexcept
     {
         sonde_emit(handle_, value);
@@ -201,7 +201,7 @@ class metric
         sonde_add(handle_, amount);
     }
 
-    // The same with durations, in seconds.
+    // Overloads for durations, in seconds.
     template <class Rep, class Period>
     void emit(std::chrono::duration<Rep, Period> duration) const noexcept
     {
@@ -333,11 +333,12 @@ class span
     span &operator=(const span &) = delete;
 
   private:
-    bool begun_ = false; // not so if sonde_connect turns sonde on inside the scope
+    // false if sonde was off at the begin, even if sonde_connect turns it on later
+    bool begun_ = false;
 };
 
-// A span of no thread: of a coroutine, a callback, or work that moves between threads. It ends when
-// close() is called, or with its owner.
+// A span that belongs to no thread: of a coroutine, a callback, or work that moves between threads.
+// It ends when close() is called, or with its owner.
 class task_span
 {
   public:
@@ -467,7 +468,7 @@ inline void annotate(text words, tags with = {}) noexcept
     sonde_annotate_tags(words.c_str(), converted.data(), converted.size());
 }
 
-// Keeps parameters of the run, such as a learning rate: sonde::config({{"lr", 0.01}}).
+// Records parameters of the run, such as a learning rate: sonde::config({{"lr", 0.01}}).
 inline void config(tags parameters) noexcept
 {
     for (const tag &each : parameters) {

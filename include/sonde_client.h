@@ -88,7 +88,7 @@ struct sonde_query {
     const char *start, *end;
     int64_t start_ns, end_ns; // replace them if they are not 0
     // One value for each span of this name (and with these tags; "*" is any value) that begins in
-    // the range, at the span's start; downsample has to be "0all-max" or the like. The span's tags
+    // the range, at the span's start; downsample must be "0all-max" or similar. The span's tags
     // become tags of the result. A series with a tag of the same key counts only if its value is
     // the same.
     const char *span;
@@ -105,7 +105,7 @@ struct sonde_series {
     // keys whose values differ among the aggregated series
     const char *const *aggregate_tags;
     size_t aggregate_tag_count;
-    size_t source_series;   // the number of aggregated series
+    size_t source_series;   // number of aggregated series
     bool estimated;         // a quantile over more than 4096 series: off by at most 0.5 %
     const int64_t *time_ns; // since the epoch, ascending
     const double *values;   // NaN: a gap, with the fill policy nan or null
@@ -114,10 +114,11 @@ struct sonde_series {
 
 SONDE_API int sonde_client_query(struct sonde_client *client, const struct sonde_query *query,
                                  struct sonde_result **out, struct sonde_error *error);
-// The highest point of each group over the whole range of `query`, and its time: one series of one
-// point for each group, with all tags of the series that had it; of equal points the first one.
-// `by` has the keys of the groups, and NULL at the end; if `by` is NULL, every series is a group.
-// Only the metric, filters, start and end of the query count. Of many points it reads summaries.
+// Finds the highest point of each group over the whole range of `query`: one series of one point
+// for each group, with all tags of the series that had the point. Of equal points the first one
+// counts. `by` has the keys of the groups, and NULL at the end; if `by` is NULL, every series is a
+// group. The function uses only the metric, filters, start and end of the query. For many points it
+// reads summaries.
 SONDE_API int sonde_client_peaks(struct sonde_client *client, const struct sonde_query *query,
                                  const char *const *by, struct sonde_result **out,
                                  struct sonde_error *error);
@@ -126,7 +127,8 @@ SONDE_API int sonde_client_peaks(struct sonde_client *client, const struct sonde
 
 // Statistics of the points of one expression: those of `sonde stats` (docs/statistics.md).
 struct sonde_stats_query {
-    // METRIC or METRIC{tag=filter}: each series as recorded; else as `m` of struct sonde_query
+    // METRIC or METRIC{tag=filter}: each series as recorded; otherwise like `m` of struct
+    // sonde_query
     const char *expression;
     // Keys of tags, NULL at the end: series that have the same values of them make one row. NULL: a
     // row for each series.
@@ -134,7 +136,8 @@ struct sonde_stats_query {
     // Only points within spans of this name that begin in the range; without `by`, each span has
     // rows of its own. NULL: no spans.
     const char *span;
-    const char *start, *end;  // as in struct sonde_query; NULL: the first, the last recorded point
+    // as in struct sonde_query; NULL: the first and the last recorded point
+    const char *start, *end;
     int64_t start_ns, end_ns; // replace them if they are not 0
 };
 
@@ -142,27 +145,28 @@ struct sonde_stats_row {
     const struct sonde_tag *tags; // sorted by key; with `by` only those keys
     size_t tag_count;
     int64_t span_start_ns, span_end_ns; // of the row's one span; INT64_MAX: it is open; 0: no span
-    size_t series;                      // with spans, one counts once for each span
-    uint64_t count;                     // number of values, at least 1; NaN does not count
-    double mean, deviation;             // deviation: of the population
+    size_t series;          // number of series; with spans, a series counts once for each span
+    uint64_t count;         // number of values, at least 1; NaN does not count
+    double mean, deviation; // deviation: of the population
     double min, max;
-    int64_t min_ns, max_ns;           // the first times of them
+    int64_t min_ns, max_ns;           // the first times at which they occur
     const struct sonde_tag *max_tags; // all tags of the series that had the largest value
     size_t max_tag_count;
     double p50, p95, p99;
-    bool estimated; // the quantiles: of more than 16,000,000 values, off by at most 0.5 %
+    bool estimated; // true: quantiles of more than 16,000,000 values, off by at most 0.5 %
     int64_t first_ns, last_ns;
-    double last;        // the value at last_ns
-    double integral;    // of all series together; NaN: a counter's own values, or no two neighbours
-    int64_t covered_ns; // the time that the integral covers, of all series together
+    double last; // the value at last_ns
+    // sum over all series; NaN: the values of a counter itself, or no two neighbouring points
+    double integral;
+    int64_t covered_ns; // time that the integral covers, summed over all series
 };
 
 struct sonde_stats {
-    const char *metric, *unit, *integral_unit; // NULL: there is no point in the range
+    const char *metric, *unit, *integral_unit; // NULL: the range has no point
     bool rate;                                 // values are per second
     const struct sonde_stats_row *rows;        // by span, then by tags
     size_t count;
-    const char *missing; // as sonde_result_missing
+    const char *missing; // like sonde_result_missing
 };
 
 SONDE_API int sonde_client_stats(struct sonde_client *client, const struct sonde_stats_query *query,
@@ -175,12 +179,12 @@ SONDE_API size_t sonde_result_count(const struct sonde_result *result);
 // Valid until sonde_result_free.
 SONDE_API const struct sonde_series *sonde_result_series(const struct sonde_result *result,
                                                          size_t index);
-// The nodes that did not answer in time: "n2 (late)"; NULL: all nodes answered.
+// Returns the nodes that did not answer in time: "n2 (late)". NULL: all nodes answered.
 SONDE_API const char *sonde_result_missing(const struct sonde_result *result);
 SONDE_API void sonde_result_free(struct sonde_result *result); // NULL is allowed
 
-// The result as one table through Arrow's C stream interface: time (timestamp[ns, UTC]), value
-// (float64), metric, and a column for each tag (dictionaries; null where a series lacks it).
+// Exports the result as one table through Arrow's C stream interface: time (timestamp[ns, UTC]),
+// value (float64), metric, and a column for each tag (dictionaries; null where a series lacks it).
 // Columns of long series are not copied. The stream is independent of the result, which may be
 // freed. The consumer calls stream->release.
 struct ArrowArrayStream;
@@ -220,9 +224,9 @@ struct sonde_series_info {
     int64_t time_ns; // of the latest point
     double value;
 };
-struct sonde_event {          // a span, or an annotation
+struct sonde_event {          // a span or an annotation
     const char *text;         // the name of a span
-    int64_t start_ns, end_ns; // end_ns 0: an open span; for an annotation, end_ns is start_ns
+    int64_t start_ns, end_ns; // end_ns 0: the span is open; for an annotation, end_ns is start_ns
     uint64_t id, parent;
     const char *node;
     const struct sonde_tag *tags;

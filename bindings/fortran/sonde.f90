@@ -36,8 +36,8 @@ module sonde
     ! The kind of handles. A handle is 0 if sonde is off; every procedure accepts 0.
     integer, parameter :: sonde_handle = c_int32_t
 
-    ! The limits of libsonde (16 tags; bytes of a key, of a value), and room for one more, so that
-    ! libsonde sees and counts what is over a limit.
+    ! One more than the limits of libsonde (16 tags; bytes of a key, of a value), so that libsonde
+    ! sees and counts what exceeds a limit.
     integer, parameter :: tags_max = 17, key_max = 130, value_max = 1026
 
     ! A key and a value, made by sonde_tag(key, value); the value is text, an integer, a real or a
@@ -52,7 +52,7 @@ module sonde
         module procedure tag_text, tag_int32, tag_int64, tag_real32, tag_real64, tag_logical
     end interface
 
-    ! A span of no thread; sonde_span_open makes it.
+    ! A span that belongs to no thread; sonde_span_open makes it.
     type, bind(c) :: sonde_span
         private
         integer(c_int64_t) :: id = 0
@@ -73,12 +73,13 @@ module sonde
         integer(c_size_t) :: tag_count
     end type
 
-    ! A point: now, or at a given time.
+    ! Emits a point: now, or at a given time.
     interface sonde_emit
         module procedure emit_real32, emit_real64, emit_real32_at, emit_real64_at
     end interface
 
-    ! The metric's cell: sonde_set sets it, sonde_add adds an amount; the agent samples it.
+    ! Changes the metric's cell, which the agent samples: sonde_set sets it, sonde_add adds an
+    ! amount.
     interface sonde_set
         module procedure set_real32, set_real64
     end interface
@@ -86,7 +87,7 @@ module sonde
         module procedure add_real32, add_real64, add_int32, add_int64
     end interface
 
-    ! One value for each metric of the group: now, or at a given time.
+    ! Emits one value for each metric of the group: now, or at a given time.
     interface sonde_emit_group
         module procedure emit_group, emit_group_at
     end interface
@@ -177,12 +178,12 @@ module sonde
             type(c_tag), intent(in) :: parameters(*)
             integer(c_size_t), value :: count
         end subroutine
-        ! The level of the run, 0 to 4; 0 if sonde is off.
+        ! Returns the level of the run, 0 to 4; 0 if sonde is off.
         function sonde_level() bind(c, name='sonde_level')
             import
             integer(c_int) :: sonde_level
         end function
-        ! The number of values that this process has dropped so far.
+        ! Returns the number of values that this process has dropped so far.
         function sonde_dropped() bind(c, name='sonde_dropped')
             import
             integer(c_int64_t) :: sonde_dropped
@@ -253,7 +254,7 @@ contains
         tag = tag_text(key, digits)
     end function
 
-    ! As C's %.*g: 0.1, 1e-05, 3, nan.
+    ! Writes a number like C's %.*g: 0.1, 1e-05, 3, nan.
     pure function shortest(value, places) result(text)
         real(real64), intent(in) :: value
         integer, intent(in) :: places
@@ -430,7 +431,8 @@ contains
         if (metric /= 0) call c_add(metric, real(amount, c_double))
     end subroutine
 
-    ! Metrics that are measured together: one time for many values, the cheapest way to emit them.
+    ! Makes a group of metrics that are measured together: one time for many values, the cheapest
+    ! way to emit them.
     function sonde_group(metrics) result(group)
         integer(sonde_handle), intent(in) :: metrics(:)
         integer(sonde_handle) :: group
@@ -451,7 +453,7 @@ contains
         if (group /= 0) call c_put_row_at(group, values, time_ns)
     end subroutine
 
-    ! The value of a group's metric that could not be read: SONDE_MISSING_BITS of sonde.h.
+    ! Returns the value for a group's metric that could not be read: SONDE_MISSING_BITS of sonde.h.
     pure function sonde_missing() result(value)
         real(real64) :: value
         value = transfer(int(z'7ff8736f6e646500', int64), value)
@@ -484,7 +486,7 @@ contains
         call c_span_at(terminated(name), start_ns, end_ns, list, count)
     end subroutine
 
-    ! Opens a span of no thread; any thread of the process closes it.
+    ! Opens a span that belongs to no thread; any thread of the process closes it.
     function sonde_span_open(name, tags, parent) result(span)
         character(len=*), intent(in) :: name
         type(sonde_tag), intent(in), optional, target :: tags(:)
@@ -526,7 +528,7 @@ contains
         call c_annotate(terminated(text), list, count)
     end subroutine
 
-    ! Keeps parameters of the run, such as a learning rate.
+    ! Records parameters of the run, such as a learning rate.
     subroutine sonde_config(parameters)
         type(sonde_tag), intent(in), target :: parameters(:)
         type(c_tag) :: list(tags_max)

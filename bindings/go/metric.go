@@ -181,7 +181,7 @@ func (g Group) EmitAt(at time.Time, values ...float64) {
 
 func (g Group) row(values []float64) *C.double {
 	if len(values) < g.size {
-		row := make([]float64, g.size) // the caller's array is not written
+		row := make([]float64, g.size) // a copy, because the caller's array must stay unchanged
 		for i := copy(row, values); i < g.size; i++ {
 			row[i] = Missing()
 		}

@@ -5,8 +5,8 @@
 
 #include <sonde.h>
 
-// sonde accepts 16 tags and counts each further one as refused, so that one more than 16 suffices
-// to have it counted.
+// sonde accepts 16 tags and counts any further one as refused; the 17th is passed on so that it is
+// counted.
 enum { SHIM_TAGS_MAX = 17 };
 
 static inline const char *shim_after(const char *text)
@@ -39,7 +39,7 @@ static inline sonde_handle shim_define(const char *text, size_t count, const cha
     return sonde_define(&metric);
 }
 
-// A parent whose id is 0: none.
+// A parent whose id is 0 means none.
 static inline struct sonde_span shim_span_open(const char *text, size_t count,
                                                struct sonde_span parent)
 {

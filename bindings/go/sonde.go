@@ -70,7 +70,7 @@ func Annotate(text string, tags ...Tag) {
 	}
 }
 
-// Config keeps parameters of the run: sonde.Config(sonde.T("lr", 0.01)). Of one key the last value
+// Config records parameters of the run: sonde.Config(sonde.T("lr", 0.01)). The last value of a key
 // counts.
 func Config(parameters ...Tag) {
 	if Level() == 0 {

@@ -35,7 +35,7 @@ JNIEXPORT jlong JNICALL Java_sonde_Native_dropped(JNIEnv *env, jclass class)
     return (jlong)sonde_dropped();
 }
 
-// NULL: all is well.
+// Returns NULL if there is no problem.
 JNIEXPORT jstring JNICALL Java_sonde_Native_check(JNIEnv *env, jclass class)
 {
     char why[1024];
@@ -74,7 +74,8 @@ JNIEXPORT jint JNICALL Java_sonde_Native_define(JNIEnv *env, jclass class, block
 
 JNIEXPORT jint JNICALL Java_sonde_Native_group(JNIEnv *env, jclass class, jintArray metrics)
 {
-    jint handles[ROW_MAX + 1]; // one more, so that libsonde sees and counts what is over the limit
+    // one more than the limit, so that libsonde sees and counts the excess
+    jint handles[ROW_MAX + 1];
     jsize count = (*env)->GetArrayLength(env, metrics);
     (void)class;
     if (count > ROW_MAX + 1)

@@ -60,7 +60,7 @@ static void judge_free(PyObject *self)
     object_free(self);
 }
 
-// The member of that name, or -1 with an exception.
+// Returns the number of the member with that name, or -1 with an exception.
 static long member_of(struct detect *d, PyObject *name)
 {
     if (!PyUnicode_Check(name)) {
@@ -78,7 +78,7 @@ static long member_of(struct detect *d, PyObject *name)
     return member;
 }
 
-// Takes one item of a round; false with an exception. None counts as a missing value.
+// Adds one item to the round; returns false with an exception. None counts as a missing value.
 static bool take(struct detect *d, PyObject *name, PyObject *object)
 {
     double value = object == Py_None ? 0 : PyFloat_AsDouble(object); // detect.h treats 0 as missing

@@ -12,12 +12,12 @@
 
 #include <errno.h>
 
-// entries with tags; beyond that the cache is emptied, but libsonde keeps their metrics
+// limit of cached entries with tags; the cache is emptied there, but libsonde keeps their metrics
 enum { REMEMBERED_MAX = 1 << 16 };
 
 static PyObject *remembered; // name or (name, key, value, …) → handle
 
-// The key of a metric with tags: name and items, in the order in which the caller wrote them.
+// Makes the key of a metric with tags: name and items, in the caller's order.
 static PyObject *key_of(PyObject *name, PyObject *const *values, PyObject *keys)
 {
     Py_ssize_t count = keys ? PyTuple_Size(keys) : 0;
@@ -121,7 +121,7 @@ static PyObject *annotate(PyObject *module, PyObject *args, PyObject *given)
     return count < 0 ? NULL : new_ref(Py_None);
 }
 
-// Keeps a part of sonde.config's parameters, all of them text.
+// Records some of sonde.config's parameters; all are texts.
 static PyObject *config(PyObject *module, PyObject *parameters)
 {
     (void)module;

@@ -1,5 +1,5 @@
-// arguments.h - calls that receive their arguments in an array, without a tuple, and the names of
-// the keywords behind them in a tuple (PEP 590). Internal to `sonde._emit`.
+// arguments.h - receives the arguments of a call in an array, without a tuple for them, and the
+// names of the keyword arguments in a tuple (PEP 590). Internal to `sonde._emit`.
 //
 // A call of a handle that is off costs little more than the call itself: it allocates nothing for
 // its arguments, and checks the handle before it looks at any of them.
@@ -25,7 +25,7 @@ typedef PyObject *fast_fn(PyObject *self, PyObject *const *args, Py_ssize_t give
 
 #define FAST_METHOD(function) (PyCFunction)(void (*)(void))(function)
 
-// A callable object; a call executes `call`. Its type has FAST_TYPE, callable_members as
+// A callable object, whose function is `call`. Its type has FAST_TYPE, callable_members as
 // Py_tp_members and callable_call as Py_tp_call.
 struct callable {
     PyObject ob_base;
@@ -41,7 +41,7 @@ static inline Py_ssize_t given_of(size_t given_and_flag)
     return (Py_ssize_t)(given_and_flag & (SIZE_MAX >> 1));
 }
 
-// For callers that pass a tuple and a dictionary nevertheless: type(object).__call__.
+// Implements type(object).__call__, for callers that pass a tuple and a dictionary all the same.
 PyObject *callable_call(PyObject *self, PyObject *args, PyObject *keywords);
 
 struct signature {

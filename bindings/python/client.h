@@ -1,4 +1,4 @@
-// client.h - the types of the extension `sonde._client`, as its files share them.
+// client.h - the types that the files of the extension `sonde._client` share.
 #ifndef SONDE_PYTHON_CLIENT_H
 #define SONDE_PYTHON_CLIENT_H
 
@@ -32,10 +32,10 @@ struct client_watch {
 extern PyType_Spec client_connection_spec, client_result_spec, client_watch_spec;
 extern PyTypeObject *client_result_type, *client_watch_type;
 
-// Raises sonde.ClientError with the text and number of the error. NULL.
+// Raises sonde.ClientError with the text and number of the error. Returns NULL.
 PyObject *client_fail(const struct sonde_error *e);
 
-// The constructor of a type of which only a Connection makes objects: raises TypeError.
+// The constructor of a type whose objects only a Connection makes: raises TypeError.
 PyObject *client_not_by_hand(PyTypeObject *type, PyObject *args, PyObject *keywords);
 
 // Begins a request: releases the interpreter's lock. Returns false with an exception if the
@@ -49,11 +49,11 @@ bool client_end(struct client_connection *c, PyThreadState *state, int rc,
 // Makes an object that owns the result; frees the result if it cannot. NULL with an exception.
 PyObject *client_result_new(struct sonde_result *result);
 
-// Makes the list of statistics, and the text of the nodes that did not answer in time.
+// Returns the list of statistics, and the text that names the nodes that did not answer in time.
 PyObject *client_stats_rows(const struct sonde_stats *s, const char *span);
 
-// A text of a recording, whose undecodable bytes become surrogates; tags as a dictionary. NULL with
-// an exception.
+// client_text converts a text of a recording; undecodable bytes become surrogates. client_tags
+// makes a dictionary of tags. Both return NULL with an exception.
 PyObject *client_text(const char *s);
 PyObject *client_tags(const struct sonde_tag *tags, size_t count);
 

@@ -7,7 +7,8 @@
 
 enum { FILTERS_MAX = 64, BY_MAX = 16 };
 
-// True if Ctrl-C or another signal's handler raised an exception, which stays set in this thread.
+// Returns true if Ctrl-C or another signal's handler raised an exception, which stays set in this
+// thread.
 static bool interrupted(void *user)
 {
     (void)user;

@@ -1,4 +1,4 @@
-// client_result.c - the type Result: the series of an answer, and the same as an Arrow stream.
+// client_result.c - the type Result: the series of an answer, also as an Arrow stream.
 #include "client.h"
 
 #include "client/arrow_interface.h"

@@ -1,9 +1,9 @@
-// client_stats.c - statistics as a list of dictionaries, one a row.
+// client_stats.c - statistics as a list with one dictionary per row.
 #include "client.h"
 
 #include <math.h>
 
-// Takes over `value`. False with an exception.
+// Takes over `value`. Returns false with an exception.
 static bool set(PyObject *dict, const char *key, PyObject *value)
 {
     bool good = value && PyDict_SetItemString(dict, key, value) == 0;
@@ -25,7 +25,7 @@ static bool set_ns(PyObject *dict, const char *key, int64_t ns)
     return set(dict, key, PyLong_FromLongLong(ns));
 }
 
-// The members of `sonde stats --json`.
+// Makes a dictionary with the members of `sonde stats --json`.
 static PyObject *stats_row(const struct sonde_stats *s, const struct sonde_stats_row *row,
                            const char *span)
 {

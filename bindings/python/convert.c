@@ -2,7 +2,7 @@
 
 #include "base/storable_name.h"
 
-// A new bytes object; NULL with an exception.
+// Returns the storable form of a name as a new bytes object; NULL with an exception.
 static PyObject *name_storable(const char *text, size_t bytes_max)
 {
     struct buf name = {0};

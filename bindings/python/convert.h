@@ -58,8 +58,8 @@ int texts_add_tags(struct texts *t, PyObject *mapping, struct sonde_tag tags[TAG
 // telemetry must not end a program), and with an exception that is set.
 bool value_of(PyObject *object, PyObject *name, double *value);
 
-// Allocates an object of one of our types, zeroed behind its head; NULL with an exception.
-// object_free frees it after its owner has released everything that it holds.
+// Allocates an object of one of our types, zeroed after its head; NULL with an exception.
+// object_free frees it after the caller has released all that it holds.
 void *object_new(PyTypeObject *type);
 void object_free(PyObject *self);
 

@@ -13,7 +13,7 @@
 #define EMITTER_NAME "sonde._emit." EMITTER_ATTRIBUTE
 
 struct emitter {
-    // of this struct, so that extensions of different versions of sonde reject each other
+    // size of this struct, so that extensions of different versions of sonde reject each other
     size_t size;
 
     // libsonde (sonde.h)

@@ -123,7 +123,7 @@ static PyType_Slot entry_slots[] = {
 static PyType_Spec entry_spec = {"sonde._dask.GraphKey", sizeof(struct entry), 0,
                                  Py_TPFLAGS_DEFAULT, entry_slots};
 
-// The key's entry, borrowed; made if it does not exist. NULL with an exception.
+// Returns the key's entry, borrowed; makes it if it does not exist. NULL with an exception.
 static struct entry *entry_of(struct graph_keys *k, PyObject *key)
 {
     PyObject *found = PyDict_GetItemWithError(k->entries, key);

@@ -13,14 +13,14 @@
 
 enum { NAME, DATA, TIMESTAMP, LEVEL, TAGK, TAGV, TAGS, PARAMETERS };
 
-// beyond that the cache is emptied, but libsonde keeps the metrics
+// the cache is emptied there, but libsonde keeps the metrics
 enum { REMEMBERED_MAX = 4096 };
 
 // name or (name, level, tagk, tagv) → Metric; the module's attribute known_metrics, so that Python
 // code can empty it
 static PyObject *remembered;
 
-// A type whose equal values have the same text. (1 and 1.0 and True are equal, too.)
+// Whether equal values of this type have the same text. (1, 1.0 and True are equal, but differ.)
 static bool identifies(PyObject *object)
 {
     return object == Py_None || PyUnicode_CheckExact(object) || PyLong_CheckExact(object);
@@ -78,7 +78,7 @@ static bool nanoseconds_of(PyObject *seconds, int64_t *ns)
     return true;
 }
 
-// The number that a text contains, or the text itself, which metric_put then rejects. A new
+// Returns the number that a text contains, or the text itself, which metric_put then rejects. A new
 // reference; NULL with an exception.
 static PyObject *number_of(PyObject *data)
 {

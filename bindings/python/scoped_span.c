@@ -1,6 +1,6 @@
 // scoped_span.c - sonde.span() as a context manager and a decorator.
 //
-// A context variable holds the span around: a Span or an OpenSpan. Unlike a stack per thread, it
+// A context variable holds the enclosing span: a Span or an OpenSpan. Unlike a stack per thread, it
 // makes spans nest correctly in threads, in asyncio tasks and in generators.
 //
 // A `with` statement usually enters a Span once: this entry is in the Span itself, which is also
@@ -86,7 +86,7 @@ static int collect_tags(const struct scoped_span *s, PyObject *kind, struct text
     return (int)taken;
 }
 
-// Skips closed spans. Borrowed; NULL: none is open.
+// Returns the nearest span that is open, borrowed; NULL if none is.
 static PyObject *nearest_open(PyObject *object)
 {
     const struct open_span_head *head = (struct open_span_head *)(void *)object;
@@ -95,8 +95,8 @@ static PyObject *nearest_open(PyObject *object)
     return (PyObject *)head;
 }
 
-// Sets *parent to that of the next span, and *around to the span around it, which is NULL if the
-// parent is a task's: new references, or NULL. Returns false with an exception.
+// Sets *parent to the parent of the next span, and *around to the span around it, which is NULL if
+// the parent is a task's span: new references, or NULL. Returns false with an exception.
 //
 // The context may live longer than the task, and its next spans belong to the next task. So the
 // span of a task is never left in the context.
@@ -131,7 +131,8 @@ static bool set_current(PyObject *value)
     return token != NULL;
 }
 
-// The variable may hold the Span for long. It should hold texts then, not the program's objects.
+// The variable may hold the Span for a long time, so the Span's tags become texts that keep no
+// objects of the program alive.
 static bool tags_to_text(struct scoped_span *s)
 {
     for (Py_ssize_t i = 0; s->keys && i < PyTuple_Size(s->keys); i++) {
@@ -222,8 +223,8 @@ static PyObject *take_entry(struct scoped_span *s)
     return new_ref((PyObject *)s);
 }
 
-// The spans around a closed one are only looked for while they are open, so that a chain of tasks,
-// each of which starts the next one, does not hold all of its spans.
+// A closed span keeps the spans around it only while they are open. So a chain of tasks, each of
+// which starts the next one, does not hold all of its spans.
 static void release_closed(PyObject *entry)
 {
     struct open_span_head *head = (struct open_span_head *)(void *)entry;

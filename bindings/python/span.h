@@ -9,17 +9,17 @@
 struct open_span_head {
     PyObject ob_base;
     struct sonde_span span; // id 0: not recorded, or closed
-    PyObject *around;       // the OpenSpan or Span around it; NULL: none, or not looked for
+    PyObject *around;       // the OpenSpan or Span around it; NULL: none, or not known yet
 };
 
-// The span in an OpenSpan or a Span; NULL for any other object.
+// Returns the span in an OpenSpan or a Span; NULL for any other object.
 struct sonde_span *span_in(PyObject *object);
 
 // Adds open_span() and its type to the module. Returns 0, or -1 with an exception.
 int span_add_to(PyObject *module);
 
-// An OpenSpan that other spans can have as their parent. Only the owner of *span closes it: close()
-// of this object raises. NULL with an exception.
+// Makes an OpenSpan that other spans can have as their parent. Only the owner of *span closes it:
+// close() of this object raises. NULL with an exception.
 PyObject *span_as_parent(const struct sonde_span *span);
 
 #endif

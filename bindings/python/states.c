@@ -1,5 +1,5 @@
-// states.c - Dask's states as bits, by a dictionary lookup. It costs 20 ns, because the names are
-// strings whose hashes are cached.
+// states.c - converts Dask's states to bits by a dictionary lookup. It costs 20 ns, because the
+// names are strings whose hashes are cached.
 #include "states.h"
 
 static const struct {

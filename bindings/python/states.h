@@ -8,11 +8,11 @@
 enum state {
     // States on a worker.
     STATE_RUNS = 1 << 0,
-    STATE_RUNS_ON = 1 << 1, // executing, or executing on although the scheduler has cancelled it
+    STATE_RUNS_ON = 1 << 1, // executing, also if the scheduler has cancelled it meanwhile
     STATE_ERROR = 1 << 2,
     // States on the scheduler.
     STATE_PROCESSING = 1 << 3, // assigned to a worker
-    STATE_DONE = 1 << 4,       // the client that requested the task need not wait any longer
+    STATE_DONE = 1 << 4,       // the client need not wait for the task any longer
     STATE_MEMORY = 1 << 5,
     STATE_FORGOTTEN = 1 << 6,
 };
@@ -24,8 +24,8 @@ int states_init(void);
 // NULL with an exception if arguments are missing.
 PyObject *state_key(PyObject *args);
 
-// The bits of enum state for the name of a state; 0 for a state that sonde does not use, and for an
-// unknown name. Never raises an exception.
+// Returns the bits of enum state for the name of a state; 0 for a state that sonde does not use,
+// and for an unknown name. Never raises an exception.
 unsigned state_bits(PyObject *name);
 
 #endif

@@ -17,7 +17,7 @@
 
 #define SPAN_NAME "dask_task"
 enum {
-    // Texts up to this number of bytes are recorded unchanged; text() shortens longer ones where
+    // Texts of at most this many bytes are recorded unchanged; text() shortens longer ones where
     // necessary.
     PLAIN_MAX = 256
 };
@@ -42,8 +42,7 @@ static bool is_word(char c)
            c == '.';
 }
 
-// Most keys look like `name-0123abcd`: letters, digits and dashes, which cannot be mistaken for a
-// number, a tuple or several keys.
+// Most keys look like `name-0123abcd`: letters, digits and dashes, which text() would not quote.
 static bool is_plain(const char *text, Py_ssize_t size)
 {
     const char *dash = memchr(text, '-', (size_t)size);
@@ -56,7 +55,8 @@ static bool is_plain(const char *text, Py_ssize_t size)
     return true;
 }
 
-// A tuple of Python's own strings and numbers, for which repr() gives the same text as text().
+// Whether the key is a tuple of Python's own strings and numbers, for which repr() gives the same
+// text as text().
 static bool is_simple_tuple(PyObject *key)
 {
     if (!PyTuple_CheckExact(key))
@@ -83,8 +83,8 @@ static PyObject *short_or_null(PyObject *bytes)
     return bytes;
 }
 
-// The text of the most frequent kinds of keys, without a call to Python. NULL for a key of another
-// kind, or with an exception.
+// Returns the text of the most frequent kinds of keys without a call to Python. NULL for a key of
+// another kind, or with an exception.
 static PyObject *quick_text(PyObject *key)
 {
     if (is_simple_tuple(key))
@@ -100,7 +100,7 @@ static PyObject *quick_text(PyObject *key)
     return like_a_tuple ? short_or_null(encoded(PyObject_Repr(key))) : NULL;
 }
 
-// The key's text as bytes; NULL with an exception.
+// Returns the key's text as bytes; NULL with an exception.
 static PyObject *text_of(struct task_spans *t, PyObject *key)
 {
     PyObject *bytes = quick_text(key);
@@ -142,8 +142,8 @@ static int begin(struct task_spans *t, PyObject *key)
     return status;
 }
 
-// The size of the task's result in bytes, as Dask counts them; -1 if it has none, or if Dask does
-// not know the size.
+// Returns the size of the task's result in bytes, as Dask counts it; -1 if there is no result, or
+// Dask does not know the size.
 static long long result_bytes(struct task_spans *t, PyObject *key)
 {
     PyObject *task = PyDict_Check(t->tasks) ? PyDict_GetItemWithError(t->tasks, key) : NULL;
@@ -154,8 +154,8 @@ static long long result_bytes(struct task_spans *t, PyObject *key)
     return bytes;
 }
 
-// The decimal text of a number, written backwards from `end`. snprintf() would take as long as
-// everything else at the end of a task.
+// Writes a number in decimal, backwards from `end`. snprintf() would take as long as everything
+// else at the end of a task.
 static const char *digits(long long number, char *end)
 {
     *--end = '\0';
@@ -217,8 +217,8 @@ static PyObject *close_all(PyObject *self, PyObject *unused)
     return new_ref(Py_None);
 }
 
-// span(key): the span of that task, as the parent of the spans within it; None if the task does not
-// execute.
+// span(key): returns the span of that task, as the parent of the spans within it; None if the task
+// does not execute.
 static PyObject *span_of_key(PyObject *self, PyObject *key)
 {
     PyObject *record = PyDict_GetItemWithError(((struct task_spans *)(void *)self)->running, key);

@@ -39,7 +39,7 @@ static int64_t now_ns(clockid_t clock)
     return clock_gettime(clock, &t) == 0 ? t.tv_sec * SECOND_NS + t.tv_nsec : 0;
 }
 
-// The second number of /proc/self/statm is in pages.
+// Reads the second number of /proc/self/statm, which is in pages.
 static double resident_bytes(void)
 {
     char text[STATM_SIZE], *rest;
@@ -102,7 +102,7 @@ static int start(struct watch *w)
 {
     sigset_t all, before;
     sigfillset(&all);
-    // SIGBUS stays unblocked, for recordings that are truncated while we read them
+    // SIGBUS stays unblocked, for recordings that are truncated while this process reads them
     // (src/store/map_guard.h).
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before); // only the program's other threads receive signals

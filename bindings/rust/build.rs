@@ -1,4 +1,4 @@
-//! Finds libsonde.a: in SONDE_LIB_DIR, else where pkg-config says that sonde is installed. The
+//! Finds libsonde.a: in SONDE_LIB_DIR, else in the folder that pkg-config names for sonde. The
 //! library is linked statically, so that the program also runs on nodes without sonde.
 
 use std::path::PathBuf;

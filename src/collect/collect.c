@@ -36,7 +36,7 @@ static const struct source_kind *const kinds[] = {
     &source_processes,
     &source_amd,
     &source_intel,
-    &source_nvidia, // the last one, because the collector may wait for it
+    &source_nvidia, // last, because the collector may wait for it
 };
 // clang-format on
 

@@ -6,7 +6,7 @@
 //
 // Columns have fixed positions. A sector here is 512 bytes, whatever the disk's own size. Unlike
 // disks, partitions are not in /sys/block. Disks on top of others (device mapper, software RAID)
-// and disks in memory are left out, because their traffic would be counted twice or is no disk
+// and disks in memory are left out: the former would be counted twice, and the latter cause no disk
 // traffic. Disks without any traffic so far are left out, too.
 #include "collect/procfile.h"
 

@@ -18,8 +18,8 @@
 // thread during a reading, and to the sampling thread otherwise. The last user frees everything,
 // because a thread may be stuck in the driver when the source is closed.
 //
-// Loading a library and starting the driver can take seconds, or hang: that has a thread, too, and
-// the agent waits for it at most START_WAIT_NS.
+// Loading a library and starting the driver can take seconds, or hang. So another thread does it,
+// and the agent waits for it at most START_WAIT_NS.
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/condition.h"
@@ -69,7 +69,7 @@ struct gpu {
     size_t device_count;
 
     // Owned by the sampling thread.
-    bool late; // not waited for
+    bool late; // the sampling thread does not wait for it
     bool up;
     int16_t up_place;
 };

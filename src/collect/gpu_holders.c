@@ -15,7 +15,7 @@ static const struct gpu_holder *find_holder(const struct gpu_holder *holders, si
     return NULL;
 }
 
-// Finds out, once per process, whether it belongs to the job, and its name.
+// Determines, once per process, whether it belongs to the job, and its name.
 static void look_at_holder(int proc, const struct job_mark *job, struct gpu_holder *holder)
 {
     char path[32], text[1024];

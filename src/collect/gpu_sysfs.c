@@ -165,7 +165,7 @@ static void find_sensors(struct sysfs_gpu *gpu, const char *card)
         closedir(dir);
 }
 
-// The name of the folder to which the link `device` leads.
+// Writes the name of the folder to which the link `device` points.
 static void address_of(const char *card, char out[TEXT_SIZE])
 {
     char path[PATH_SIZE], target[PATH_SIZE];
@@ -327,7 +327,7 @@ struct sysfs_gpu *sysfs_gpu_at(const char *root, const char *address)
     return NULL;
 }
 
-// ---- the ways ----
+// ---- the backends ----
 
 static bool start(const char *vendor, const char *root, void **library, unsigned *count,
                   char why[GPU_WORDS_MAX])

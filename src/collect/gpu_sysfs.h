@@ -1,5 +1,5 @@
-// gpu_sysfs.h - one AMD or Intel GPU in /sys: all metrics of gpu_sysfs.c, also to complete a
-// library's.
+// gpu_sysfs.h - one AMD or Intel GPU in /sys. The backends with a library use it to complete their
+// metrics.
 #ifndef SONDE_COLLECT_GPU_SYSFS_H
 #define SONDE_COLLECT_GPU_SYSFS_H
 

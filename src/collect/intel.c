@@ -185,7 +185,7 @@ static bool start(const char *root, void **library, unsigned *count, char why[GP
     return false;
 }
 
-// ---- what a GPU is made of ----
+// ---- the parts of a GPU ----
 
 typedef int list_function(zes_handle, uint32_t *, zes_handle *);
 typedef int properties_function(zes_handle, struct zes_part_properties *);

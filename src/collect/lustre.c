@@ -61,7 +61,7 @@ static bool add_mount(struct source *s, const char *folder, const char *name, vo
     if (dash && dash > name)
         file_system.size = (size_t)(dash - name);
     if (source_find(s, file_system, STR("")) >= 0)
-        file_system = str_of(name); // mounted twice
+        file_system = str_of(name); // another mount of the same file system
     mount->instance = source_instance(s, file_system, STR(""));
     if (mount->instance < 0)
         procfile_close(&mount->file);

@@ -2,7 +2,7 @@
 //
 //     ninja -C build src/collect/metrics_page && build/src/collect/metrics_page > docs/metrics.md
 //
-// A test fails while the page in docs/ is another.
+// A test fails if the page in docs/ differs.
 #include "collect/catalogue.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 //     eth0: 132523858    2756    0 …          0         0   135489    1671    0    0 …
 //
 // Columns are found by their names in the second line. An interface without any traffic so far (for
-// example one that is down) is left out. Interfaces of containers come and go; their series are
+// example an inactive one) is left out. Interfaces of containers come and go; their series are
 // removed some samples later.
 #include "collect/procfile.h"
 

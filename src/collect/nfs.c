@@ -4,11 +4,11 @@
 //   rpc 1234 5 1234                     calls, retransmissions, refreshed credentials
 //
 //   device server:/home mounted on /home with fstype nfs4 statvers=1.1
-//           bytes:  1 2 3 4 5 6 7 8     read and written by programs, the same past the cache, from
+//           bytes:  1 2 3 4 5 6 7 8     read and written by programs, the same with O_DIRECT, from
 //                                       and to the server, pages
 //
-// The kernel writes down what it knows and asks no server; but the list can be long, so it is read
-// every RATE_S seconds, in a thread of its own.
+// The kernel answers from its own counters and asks no server. But the list can be long, so the
+// source reads it every RATE_S seconds, in a thread of its own.
 #include "collect/procfile.h"
 
 #include <errno.h>

@@ -393,7 +393,7 @@ static int read_fields(const struct nvml *nvml, struct nvidia_device *d)
     return by_link == NVML_GPU_IS_LOST || result != NVML_SUCCESS ? by_link : result;
 }
 
-// ---- the whole ----
+// ---- the whole GPU ----
 
 static void open_events(const struct nvml *nvml, struct nvidia_device *d)
 {

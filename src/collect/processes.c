@@ -254,7 +254,7 @@ static int walk_list(struct source *s, struct processes *p, size_t *count)
             if (same) {
                 *process = *known;
             } else if (
-                // the kernel dropped the inode, or it is another process: the start time tells
+                // the kernel dropped the inode, or it is another process: the start time decides
                 known) {
                 process->start = known->start;
                 process->ticks = known->ticks;
@@ -397,7 +397,7 @@ static void put_shown(struct source *s, double *values)
                     PROCESS_SHOWN_EVER);
 }
 
-// ---- the whole ----
+// ---- all of them ----
 
 // Reads the details of all own processes, and puts the sums.
 static void put_details(struct source *s, double *values)

@@ -24,8 +24,8 @@ enum {
 struct source;
 
 struct source_kind {
-    // as in the catalogue; for "gpu-amd" only "gpu", because sources of the same metrics share the
-    // rows; these have only tagged rows
+    // as in the catalogue. The kinds gpu-nvidia, gpu-amd and gpu-intel share the rows of "gpu", and
+    // have only tagged rows
     struct str name;
 
     // Opens the files for sampling. Returns 0, or a negative errno after source_fail: then the
@@ -73,7 +73,7 @@ struct source {
     bool open;
     char reason[SOURCE_REASON_MAX]; // "" while it gives all its values
     int64_t rate_ns;                // interval of samples
-    bool rate_asked;    // set by the user for this source: it is kept, whatever the cost
+    bool rate_asked;    // the user has set it for this source, so it is kept whatever the cost
     int64_t instant_ns; // of the current sample; unused for sources in their own thread
     enum metric_symbol first_row;
     size_t row_count;
@@ -104,7 +104,7 @@ extern const struct source_kind source_load, source_cpu, source_memory, source_p
 int source_fail(struct source *s, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// The name in the catalogue: "gpu" for "gpu-nvidia".
+// Returns the name in the catalogue: "gpu" for "gpu-nvidia".
 static inline struct str source_rows(const struct source_kind *kind)
 {
     struct str name = kind->name;
@@ -119,12 +119,12 @@ static inline void source_put(const struct source *s, double *values, enum metri
         values[place] = value;
 }
 
-// The index of the instance with these tags (`second` empty for kinds with one key), or -1. Marks
-// it as seen.
+// Returns the index of the instance with these tags (`second` empty for kinds with one key), or -1.
+// Marks it as seen.
 ptrdiff_t source_find(struct source *s, struct str first, struct str second);
 
-// The same, but adds a missing instance. Returns -1 with too many instances (then the reason
-// tells), without memory, or after source_ignore.
+// Like source_find, but adds a missing instance. Returns -1 if there are too many instances
+// (s->reason says so), without memory, or after source_ignore.
 ptrdiff_t source_instance(struct source *s, struct str first, struct str second);
 
 // Marks an instance that gets no series.
@@ -143,8 +143,8 @@ static inline void source_put_at(const struct source *s, double *values, ptrdiff
         values[base + place] = value;
 }
 
-// series.c, for collect.c. They select the rows up to the level (0, or -ENOMEM), make the series of
-// all instances, and free them.
+// In series.c, for collect.c. They select the rows up to the level (0, or -ENOMEM), make the series
+// of all instances, and free them.
 int series_begin(struct source *s);
 int series_make(struct source *s);
 void series_free(struct source *s);

@@ -24,17 +24,17 @@ struct member {
     // this round's value as a logarithm, where larger is worse; NaN: no value
     double given;
     double last[DETECT_WINDOW_MAX]; // the newest values, a ring
-    float jumps[JUMPS];             // |value - the one before|, a ring
+    float jumps[JUMPS];             // |value - the previous one|, a ring
     unsigned values, jump_count;    // total numbers, also of values no longer stored
     double widen;                   // the level's noise as a multiple of a full window's
-    double stretch_sum;             // of the current stretch
+    double stretch_sum;             // sum of the values of the current stretch
     unsigned stretch_count;
     double best;  // smallest mean of a stretch; NaN: none yet
     double level; // NaN: too few values
-    // A ring with a number for each of the newest rounds with a value of this member: the largest
-    // noise of levels at which it was over the line; 0: it was not at any noise.
+    // A ring with one entry for each of this member's newest rounds with a value: the largest noise
+    // of levels at which the member was over the line; 0: it was not over the line at any noise.
     float bearable[JUDGED];
-    unsigned judged;       // their total number
+    unsigned judged;       // total number of these rounds
     unsigned over, missed; // consecutive rounds
     struct detect_verdict verdict;
 };
@@ -45,7 +45,7 @@ struct detect {
     struct member *members;
     size_t count, capacity;
     double *pooled; // room for POOLED_MAX jumps, at least one per member
-    // four columns of `column` doubles, at least one per member: the sorted values of comparisons
+    // the sorted values of comparisons: four columns of `column` doubles, at least one per member
     double *room;
     size_t column, pooled_capacity, room_capacity;
 };
@@ -60,7 +60,7 @@ struct detect *detect_create(const struct detect_options *given)
     o.slowdown = o.slowdown != 0 ? o.slowdown : 1.25;
     o.score = o.score != 0 ? o.score : 4;
     o.noise_floor = o.noise_floor != 0 ? o.noise_floor : 0.02;
-    // Phrased so that NaN fails, too.
+    // Every comparison is false for NaN, so NaN is invalid, too.
     bool good = o.window <= DETECT_WINDOW_MAX && o.slowdown >= 1 && o.score > 0 &&
                 o.noise_floor > 0 && !(o.not_peers && o.not_own);
     struct detect *d = good ? calloc(1, sizeof *d) : NULL;
@@ -82,7 +82,7 @@ void detect_destroy(struct detect *d)
     free(d);
 }
 
-// Arrays double, and one that grows exists twice for a moment.
+// Arrays grow by doubling, and a growing array exists twice for a moment.
 size_t detect_bytes(size_t members)
 {
     enum { MAP_ENTRY = 64 };
@@ -161,7 +161,7 @@ void detect_leave(struct detect *d, size_t member)
     struct member *m = &d->members[member];
     m->gone = true;
     m->given = m->level = NAN;
-    m->values = 0; // a returning member starts again, but its best is remembered
+    m->values = 0; // a returning member starts again, but keeps its best
     m->stretch_count = 0;
     m->stretch_sum = 0;
     m->judged = m->over = m->missed = 0;
@@ -209,8 +209,8 @@ static void take(struct member *m, unsigned window)
 }
 
 // Estimates the standard deviation of an undisturbed level from the jumps between values, over all
-// members. (A jump is the difference of two values, so its deviation is √2 times a value's; that of
-// the median of n is √(π/2n) times.)
+// members. (A jump is the difference of two values, so its deviation is √2 times that of a value;
+// the deviation of the median of n values is √(π/2n) times that of a value.)
 static double noise_of_levels(struct detect *d)
 {
     size_t count = 0, each = d->count < POOLED_MAX ? POOLED_MAX / d->count : 1;
@@ -230,7 +230,7 @@ static double noise_of_levels(struct detect *d)
 // A comparison of every member with the others: x[i] (NaN: unknown) minus the median of the others'
 // x.
 struct comparison {
-    double *sorted, *apart; // of the known ones: x, and |x - their median|
+    double *sorted, *apart; // of the known values: x, and |x - their median|
     size_t count;
     double median, noise; // noise: of a single x
     double floor;
@@ -285,8 +285,8 @@ static struct excess compare(const struct comparison *c, double x, double widen,
     // The median of the others has noise, too: for one of them that of a single value, for many
     // less.
     double wide = widen * sqrt(1 + (others ? (others < 3 ? 1.0 : M_PI_2) / (double)others : 0));
-    // The spread of few others is unreliable: it counts half for two, and increasingly fully for
-    // many.
+    // The spread of few others is unreliable: with two others half of it counts, with many nearly
+    // all.
     double spread = 0;
     if (others > 1)
         spread = median_without(c->apart, c->count, fabs(x - c->median)) / MAD_OF_NORMAL *
@@ -302,7 +302,7 @@ static bool is_over(float bearable, double noise)
     return bearable > 0 && (double)bearable >= noise;
 }
 
-// The number of consecutive rounds over the line, by the current noise, because that of the first
+// Counts the consecutive rounds over the line by the current noise, because the noise of the first
 // rounds was a guess.
 static unsigned rounds_over(struct member *m, float bearable, double noise)
 {
@@ -373,8 +373,8 @@ void detect_round(struct detect *d)
         } else if (++m->missed >= d->o.persistence) {
             m->verdict.state = DETECT_SILENT;
             m->verdict.rounds =
-                // its rounds over the line are remembered: a member that hangs each time gives few
-                // values
+                // remembers its rounds over the line, because a member that hangs repeatedly gives
+                // few values
                 m->missed;
         }
         m->given = NAN;

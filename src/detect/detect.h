@@ -17,14 +17,14 @@
 // A member is over the line if it is slower by at least `slowdown` AND by `score` times the noise,
 // against its peers or its own past. It is slow after `persistence` such rounds in a row, not
 // counting rounds without its value. A member without a value for so many rounds, while others give
-// values, is silent: a probe that never returns is the slowest possible. Members of different
+// values, is silent: a probe that never returns is the slowest of all. Members of different
 // hardware are always slower than their peers: then leave out the peers.
 //
 // The first rounds can only guess the noise. So each round judges the last 32 rounds again, by the
 // current noise.
 //
-// So with the usual options a member that becomes much slower, or was from its first value on, is
-// found with its fifth slow value; with its sixth at the latest if one of them was as fast as
+// So with the default options a member that becomes much slower, or is slow from its first value
+// on, is found at its fifth slow value, or at its sixth if one value in between is as fast as
 // before.
 //
 // docs/detect.md gives the detection and error rates, from simulations that the tests run. No input
@@ -68,12 +68,13 @@ enum detect_state {
 
 struct detect_verdict {
     enum detect_state state;
-    // time relative to the others' median: 1 = as fast, 1.5 = takes half as long again; NaN:
+    // time relative to the others' median: 1 = as fast as they, 1.5 = half as long again; NaN:
     // unknown
     double peers;
-    double own;      // likewise relative to its own best, without the loss common to all
-    double score;    // of the worse of the two, in units of the noise
-    bool by_peers;   // over the line against its peers; otherwise, if over it, against its own past
+    double own;   // likewise relative to its own best, without the loss common to all
+    double score; // of the larger of the two factors, in units of the noise
+    // over the line against its peers; false: against its own past, if over the line at all
+    bool by_peers;
     unsigned rounds; // consecutive rounds over the line, or without a value
 };
 
@@ -84,7 +85,7 @@ struct detect;
 struct detect *detect_create(const struct detect_options *options);
 void detect_destroy(struct detect *d);
 
-// The most memory that a comparison of `members` takes, but for the lengths of their names.
+// The most memory that a comparison of `members` takes, not counting the members' names.
 size_t detect_bytes(size_t members);
 
 // Finds or adds the member of that name. Returns its number, counted from 0 in the order of adding,

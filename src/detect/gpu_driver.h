@@ -3,8 +3,8 @@
 //
 // HIP is the CUDA driver's interface under other names: the same parameters, the same meaning, the
 // same numbers of errors. Each row below has both names. The CUDA ones are those of the driver API
-// since CUDA 9.2 (2018), the HIP ones those since ROCm 5.5; if a function has a second version, its
-// symbol ends in _v2.
+// since CUDA 9.2 (2018), the HIP ones those since ROCm 5.5; the symbol of a function's second
+// version ends in _v2.
 #ifndef SONDE_DETECT_GPU_DRIVER_H
 #define SONDE_DETECT_GPU_DRIVER_H
 
@@ -17,9 +17,9 @@
 enum {
     GPU_SUCCESS = 0,
     GPU_OUT_OF_MEMORY = 2,
-    // also in a process forked after its parent had called the driver
+    // the driver also returns it in a process forked after its parent had used the driver
     GPU_NOT_INITIALIZED = 3,
-    GPU_UNAVAILABLE = 46, // CUDA only, as those of MPS
+    GPU_UNAVAILABLE = 46, // CUDA only, from MPS
     GPU_NO_DEVICE = 100,
     GPU_MPS_NOT_READY = 807,
     GPU_MPS_CLIENTS = 808,
@@ -65,18 +65,18 @@ typedef uint64_t gpu_memory; // an address on the device
 
 enum { GPU_LIBRARY_NAMES_MAX = 5 };
 
-// The names of a maker's library, and its differences.
+// The names of a maker's library, and how it differs from the other maker's.
 struct gpu_make {
     const char *libraries[GPU_LIBRARY_NAMES_MAX]; // the first existing one is used
     bool hip;                                     // uses the symbols of the second column
-    int multiprocessors;                          // the attribute
-    bool uuid_is_text;                            // its 16 bytes are characters
-    unsigned rounds;                              // of the work, to take some milliseconds
+    int multiprocessors; // number of the attribute that gives the count of multiprocessors
+    bool uuid_is_text;   // its 16 bytes are characters
+    unsigned rounds;     // of the work, so that it takes some milliseconds
     // bytes to read: half of it is twice the largest cache of any GPU
     size_t memory_bytes;
     // Makes the work (two functions: sonde_compute, sonde_memory) in the form for module_load, for
     // the GPU of the context. The caller frees *allocated after module_load. Returns 0, or a
-    // negative errno with words.
+    // negative errno with a message.
     int (*make_work)(const char **work, char **allocated, struct error *e);
 };
 

@@ -12,12 +12,12 @@
 
 enum {
     CHAINS = 8, // of multiply-adds: as many as the latency of an addition on any current core
-    // of each chain per stretch: some 12 ms, several time slices of a scheduler
+    // rounds of each chain per stretch: some 12 ms, several time slices of a scheduler
     ROUNDS = 3000000,
     MEMORY_BYTES = 32 << 20,
     PASSES = 2, // per stretch
     STRETCHES = 3,
-    STRETCHES_MAX = 9, // if stretches differ
+    STRETCHES_MAX = 9, // if stretches differ in length
 };
 
 static int cpu_count(struct error *e)
@@ -51,8 +51,9 @@ static int pin(int index, struct error *e)
     return 0;
 }
 
-static const double ALIKE = 1.1;      // the longest stretch, as a multiple of the shortest
-static const double DIFFER_MAX_S = 1; // time limit for stretches that differ, in total
+// stretches are alike if the longest takes at most this multiple of the shortest
+static const double ALIKE = 1.1;
+static const double DIFFER_MAX_S = 1; // time limit for repeating stretches that differ, in total
 
 // Keeps the result of the work, so that no compiler removes it.
 static volatile double kept;
@@ -81,7 +82,7 @@ static void memory_stretch(const uint64_t *data)
 {
     uint64_t sum = 0;
     for (int pass = 0; pass < PASSES; pass++)
-        for (size_t i = 0; i < MEMORY_BYTES / sizeof *data; i += 8) // a cache line
+        for (size_t i = 0; i < MEMORY_BYTES / sizeof *data; i += 8) // one read per cache line
             sum += data[i];
     kept = (double)sum;
 }

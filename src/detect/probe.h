@@ -31,14 +31,14 @@ struct probe_result {
     char name[PROBE_NAME_MAX], uuid[PROBE_UUID_MAX]; // empty if the device has none
 };
 
-// The number of devices of the kind that this process can use, or a negative errno with words:
+// The number of devices of the kind that this process can use, or a negative errno with a message:
 // -ENOENT if its library is not installed. After this call the driver does not work in processes
 // forked later, so make this call, too, in a process of its own.
 int probe_count(enum probe_kind kind, struct error *e);
 
 // Probes device `index` of the kind, counted from 0. PROBE_CPU pins the process to that core.
-// Returns 0, or a negative errno with words: -EBUSY for an intact device that is unavailable now
-// (its memory is full, another program uses it exclusively).
+// Returns 0, or a negative errno with a message: -EBUSY for an intact device that is unavailable
+// now (its memory is full, another program uses it exclusively).
 int probe_run(enum probe_kind kind, int index, struct probe_result *out, struct error *e);
 
 // probe_gpu.c

@@ -7,10 +7,10 @@
 //   warm-up  │ stretch │ stretch │ stretch │ stretch │ stretch │
 //            event     event     event     event     event     event
 //
-// A stretch is some launches, and longer than a GPU gives to one program at a time.
+// A stretch is a few launches; it takes longer than the time slice of a program on the GPU.
 //
 // If its stretches differ (a clock still rises, a program starts or ends), another batch follows, a
-// few at most: the last one counts. Each maker has its own work: work_cuda.c, work_hip.c.
+// few at most; the last batch counts. Each maker has its own work: work_cuda.c, work_hip.c.
 #include "detect/gpu_driver.h"
 #include "detect/median.h"
 #include "detect/probe.h"
@@ -39,13 +39,14 @@ enum {
     VECTOR_BYTES = 16,
 };
 
-static const double ALIKE = 1.02; // the longest stretch of a batch, as a multiple of the shortest
+// a batch's stretches are alike if the longest takes at most this multiple of the shortest
+static const double ALIKE = 1.02;
 
 static const size_t MEMORY_READ = (size_t)4 << 30; // bytes per stretch: 1 ms on an H200
 
 // ---------------------------------------------------------------- the library
 
-// Results of an intact GPU that is unavailable now.
+// Error codes of an intact GPU that is unavailable now.
 static const struct {
     int error;
     const char *words;
@@ -75,8 +76,8 @@ void *gpu_library_open(const char *const names[GPU_LIBRARY_NAMES_MAX])
     return library;
 }
 
-// Opens a driver. Returns its number of devices, or a negative errno with words; -ENOENT if it is
-// not installed.
+// Opens a driver. Returns its number of devices, or a negative errno with a message; -ENOENT if it
+// is not installed.
 static int open_driver(const struct gpu_make *make, struct gpu_driver *g, struct error *e)
 {
     void *library = gpu_library_open(make->libraries);
@@ -203,8 +204,8 @@ static int time_compute(const struct gpu_driver *g, void *module, unsigned block
     return result == GPU_SUCCESS ? time_kernel(g, &k, seconds) : result;
 }
 
-// Reads half as much if memory is short; still less would time the cache. Without room for that,
-// returns success and NaN.
+// Reads half as much if memory is short; less than that would only time the cache. If even half
+// does not fit, returns success and NaN.
 static int time_memory(const struct gpu_driver *g, void *module, unsigned blocks, gpu_memory out,
                        double *seconds)
 {

@@ -49,7 +49,8 @@ static void note_round(struct rounds_record *r, const struct detect_verdict *v, 
         r->missed++;
         return;
     }
-    if (r->missed) // it gives values again, so it should have given them in the missed rounds, too
+    // the member gives values again, so it should have given them in the missed rounds, too
+    if (r->missed)
         rounds_count_missed(r);
     r->missed = 0;
     if (v->state != DETECT_SLOW) {

@@ -11,13 +11,13 @@
 
 enum {
     ROUNDS_SAMPLES_MAX = 20000000, // 640 MB of them
-    ROUNDS_BRIDGED = 8, // a pause of at most so many rounds does not end a member's slow time
+    ROUNDS_BRIDGED = 8, // pauses of at most so many rounds do not end a member's slow time
 };
 
 struct rounds_sample {
     int64_t round;
     int64_t t_ns;
-    size_t member; // of detect.h
+    size_t member; // number of the member in detect.h
     double value;
 };
 
@@ -32,8 +32,8 @@ struct rounds_record {
     int64_t slow_since_ns; // like since_ns, with short pauses bridged
     size_t slow_round;     // the last round in which it was slow
     bool worst_by_peers;   // relative to its peers; otherwise to its own past
-    // Rounds without a value at present: they count once the member gives values again, or with
-    // evidence.
+    // Consecutive rounds without a value. They count once the member gives values again, or with
+    // evidence that it should have given them.
     unsigned missed;
     int64_t missed_since_ns, missed_until_ns;
 };

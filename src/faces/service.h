@@ -1,4 +1,4 @@
-// service.h - the state that the handlers of all faces share, and functions to read recorded data.
+// service.h - the state that all HTTP handlers share, and functions to read recorded data.
 #ifndef SONDE_FACES_SERVICE_H
 #define SONDE_FACES_SERVICE_H
 
@@ -8,10 +8,10 @@
 
 #include <stdatomic.h>
 
-// A client requests a restart without these hosts: names separated by commas, or none.
+// Called when a client requests a restart without these hosts: names separated by commas, or none.
 typedef void service_reboot_fn(void *user, struct str hosts);
 
-// A client starts or stops a collector; `wanted` is the text behind the verb
+// Called when a client starts or stops a collector; `wanted` is the text after the verb
 // (wire/collector_line.h).
 typedef void service_collector_fn(void *user, struct str wanted);
 
@@ -25,7 +25,7 @@ struct service_run {
     char *about; // malloc'ed JSON, launch/run_metadata.h; NULL: nothing is known
 };
 
-// False: the folder has no description of a run.
+// Reads the description of the run; returns false if the folder has none.
 typedef bool service_run_fn(const char *folder, struct service_run *out);
 
 // The names of the limits appear in error messages; 0 means the default in the comment.
@@ -35,7 +35,7 @@ struct service_limits {
     // at a time: 256; above it, the connection that has been idle longest is closed
     unsigned connections;
     unsigned connections_per_client; // from one address: half of them, in the same way
-    // without a complete request: 30 s, then the connection is closed
+    // limit for a connection without a complete request: 30 s, then it is closed
     int64_t idle_timeout_ns;
     int64_t query_deadline_ns; // 30 s (408)
     // 2 s: another node that has not answered a request by then is left out and listed as missing
@@ -44,7 +44,8 @@ struct service_limits {
     size_t answer_bytes;       // 512 MiB (413)
     // of all running queries and answers: 1 GiB, at least query_memory_bytes (503)
     size_t total_memory_bytes;
-    // that may take longer than slow_after_ns at the same time: 12; the next one is ended (503)
+    // number of queries that may run longer than slow_after_ns at the same time: 12; the next one
+    // is ended (503)
     unsigned slow_queries;
     int64_t slow_after_ns; // 1 s
 };
@@ -53,11 +54,11 @@ struct service_limits {
 // which are thread-safe.
 struct service {
     struct reading_from reads;
-    const struct site *site; // that serves us; NULL: none does (aggregator/embedded_server.h)
+    const struct site *site; // of the HTTP server; NULL: no server (aggregator/embedded_server.h)
     struct connections *connections;
     struct workers *workers;
-    struct memory_account memory; // of requests and caches
-    // the part of it for data that waits for clients of streams
+    struct memory_account memory; // used by requests and caches
+    // the part for data that waits for slow clients of streams
     struct memory_account stream_memory;
     struct service_limits limits; // never 0
     service_run_fn *describe_run; // NULL: runs are unknown
@@ -76,7 +77,7 @@ struct service {
     int64_t shift_ns;         // added to all times of recordings that are shown
 };
 
-// The recorded time of the shown time `t_ns`. The ends of time stay unchanged.
+// Returns the recorded time that is shown as `t_ns`. The ends of time stay unchanged.
 static inline int64_t service_recorded_ns(const struct service *service, int64_t t_ns)
 {
     int64_t recorded_ns;

@@ -2,20 +2,20 @@
 //
 // A message:  u32 0xffffffff | u32 bytes of metadata, with zeros up to a multiple of 8 | metadata,
 //             a flatbuffer | body
-// A body:     the buffers of the columns one behind the other, each filled up to a multiple of 8
+// A body:     the buffers of the columns, one after the other, each padded to a multiple of 8
 //
-// A flatbuffer, little-endian, offsets counted from where they stand:
+// A flatbuffer is little-endian; an offset (→) counts from its own place:
 //
 //   u32 → root table
-//   vtable: u16 its bytes, u16 the table's bytes, u16 for each slot where in the table its field is
+//   vtable: u16 its size, u16 the table's size, for each slot u16 its field's offset in the table
 //           (0: absent)
-//   table:  i32 how far the vtable is in front of it, fields; a text, a vector or a table is a
+//   table:  i32 distance from the vtable, which precedes it; fields; a text, vector or table is a
 //           u32 → it
-//   vector: u32 count, elements; a text is a vector of bytes with a NUL behind it
+//   vector: u32 count, elements; a text is a vector of bytes, followed by a NUL
 //
-// Everything is written forwards: first a table with empty references, then what they refer to,
-// which `link` puts in. A table begins 4 bytes behind a multiple of 8 and its fields come by size,
-// largest first: so each lies at a multiple of its own size.
+// Everything is written forwards: first a table with empty references, then their targets;
+// flat_link fills in each reference. A table begins 4 bytes after a multiple of 8, and its largest
+// fields come first, so that each field lies at a multiple of its own size.
 #include "formats/arrow_write.h"
 
 #include "base/array.h"
@@ -26,7 +26,7 @@
 enum { SLOTS_MAX = 8, BUFFERS_EACH = 3 };
 #define ARROW_MAGIC "ARROW1"
 
-// Numbers of Arrow's format.
+// Constants of Arrow's format.
 enum { VERSION_V5 = 4, HEADER_SCHEMA = 1, HEADER_DICTIONARY = 2, HEADER_BATCH = 3 };
 enum {
     TYPE_INT = 2,
@@ -39,16 +39,16 @@ enum {
 
 struct flat {
     struct buf *out;
-    size_t base; // where the flatbuffer begins
+    size_t base; // index in `out` at which the flatbuffer begins
 };
 
 struct field {
     unsigned size;  // 1, 2, 4 or 8 bytes; 0: absent
-    uint64_t value; // 0 in references, which are 4 bytes
-    size_t at;      // set by flat_table: where the field is
+    uint64_t value; // 0 for references, which are 4 bytes
+    size_t at;      // set by flat_table: index of the field in `out`
 };
 
-// Zeros until the place is `rest` behind a multiple of `unit`.
+// Pads with zeros until the size modulo `unit` is `rest`.
 static void flat_align(struct flat *f, size_t unit, size_t rest)
 {
     while (!f->out->failed && (f->out->size - f->base) % unit != rest)
@@ -75,13 +75,13 @@ static void patch(struct buf *out, size_t at, uint32_t value)
         out->data[at + (size_t)i] = (char)(value >> 8 * i);
 }
 
-// The reference at `at` is to what is written next, which begins at `to`.
+// Points the reference at `at` to index `to`.
 static void flat_link(struct flat *f, size_t at, size_t to)
 {
     patch(f->out, at, (uint32_t)(to - at));
 }
 
-// Where the table begins; fields[i].at is where its field is.
+// Writes a table; returns its index and sets fields[i].at.
 static size_t flat_table(struct flat *f, struct field *fields, size_t slots)
 {
     size_t offsets[SLOTS_MAX] = {0}, size = 4, vtable_bytes = 4 + 2 * slots;
@@ -122,7 +122,7 @@ static void flat_text(struct flat *f, size_t reference, struct str text)
     buf_u8(f->out, 0);
 }
 
-// The count of a vector whose elements follow, at a multiple of 8.
+// Writes the count of a vector and links it. The elements follow at a multiple of 8.
 static void flat_vector(struct flat *f, size_t reference, size_t count)
 {
     flat_align(f, 8, 4);
@@ -141,9 +141,9 @@ static void flat_child(struct flat *f, size_t reference, struct field *fields, s
 struct message {
     struct flat flat;
     size_t begin;
-    size_t size_at;   // of the metadata's size
-    size_t body_at;   // of the body's, in the metadata
-    size_t header_at; // of the reference to the schema, the dictionary or the batch
+    size_t size_at;   // index of the metadata's size
+    size_t body_at;   // index of the body's size, in the metadata
+    size_t header_at; // index of the reference to the schema, the dictionary or the batch
 };
 
 static struct message message_begin(struct buf *out, uint8_t header)
@@ -161,7 +161,7 @@ static struct message message_begin(struct buf *out, uint8_t header)
     return m;
 }
 
-// The metadata is complete; `body_bytes` follow.
+// Completes the metadata; `body_bytes` follow it.
 static void message_end(struct message *m, size_t body_bytes)
 {
     flat_align(&m->flat, 8, 0);
@@ -218,7 +218,7 @@ static void put_field(struct flat *f, size_t reference, const struct table_colum
     // name, nullable, kind of type, type, dictionary, children
     struct field fields[] = {{4, 0, 0}, {1, column->optional, 0}, {1, types[column->type], 0},
                              {4, 0, 0}, {text ? 4u : 0u, 0, 0},   {4, 0, 0}};
-    struct field dictionary[] = {{8, index, 0}, {4, 0, 0}}; // id, type of the numbers
+    struct field dictionary[] = {{8, index, 0}, {4, 0, 0}}; // id, type of the indices
     flat_child(f, reference, fields, 6);
     flat_text(f, fields[0].at, column->name);
     put_type(f, fields[3].at, column->type);
@@ -229,7 +229,7 @@ static void put_field(struct flat *f, size_t reference, const struct table_colum
     flat_vector(f, fields[5].at, 0);
 }
 
-// Empty references, which the caller links to what follows.
+// Writes empty references, which the caller links later.
 static size_t put_references(struct flat *f, size_t reference, size_t count)
 {
     flat_vector(f, reference, count);
@@ -242,7 +242,7 @@ static size_t put_references(struct flat *f, size_t reference, size_t count)
 static void put_schema(struct flat *f, size_t reference, const struct table_column *columns,
                        size_t count, const struct table_pair *pairs, size_t pair_count)
 {
-    // little-endian, fields, pairs
+    // byte order (little-endian), fields, pairs
     struct field schema[] = {{0, 0, 0}, {4, 0, 0}, {pair_count ? 4 : 0, 0, 0}};
     flat_child(f, reference, schema, 3);
     size_t references = put_references(f, schema[1].at, count);
@@ -394,7 +394,7 @@ static void put_batch(struct arrow_writer *w, size_t rows, const struct table_ce
     }
 }
 
-// A column of texts, from the word `first` on: where each begins and ends, then their bytes.
+// Writes a column of texts, from word `first` on: the offsets of all texts, then their bytes.
 static void put_dictionary(struct arrow_writer *w, size_t id, size_t first)
 {
     const struct table_column *column = &w->columns[id];
@@ -410,7 +410,7 @@ static void put_dictionary(struct arrow_writer *w, size_t id, size_t first)
     flat_child(&m.flat, dictionary[1].at, batch, 3);
     flat_vector(&m.flat, batch[1].at, 1);
     buf_u64(out, words);
-    buf_u64(out, 0); // nulls
+    buf_u64(out, 0); // number of nulls
     flat_vector(&m.flat, batch[2].at, BUFFERS_EACH);
     const size_t buffers[BUFFERS_EACH][2] = {{0, 0}, {0, offsets}, {padded(offsets), bytes}};
     for (size_t i = 0; i < BUFFERS_EACH; i++) {
@@ -431,7 +431,7 @@ static void put_dictionary(struct arrow_writer *w, size_t id, size_t first)
     put_zeros(out, padded(bytes) - bytes);
 }
 
-// The words that have not gone out yet.
+// Writes the words that no dictionary message has carried yet.
 static void put_words(struct arrow_writer *w)
 {
     for (size_t i = 0; i < w->count && !w->out->failed; i++) {
@@ -469,7 +469,7 @@ static void put_blocks(struct flat *f, size_t reference, const struct arrow_bloc
     flat_vector(f, reference, blocks->count);
     for (size_t i = 0; i < blocks->count; i++) {
         buf_u64(f->out, blocks->list[i].offset);
-        buf_u64(f->out, blocks->list[i].metadata_bytes); // 4 bytes, and 4 of padding
+        buf_u64(f->out, blocks->list[i].metadata_bytes); // with 4 bytes of padding
         buf_u64(f->out, blocks->list[i].body_bytes);
     }
 }

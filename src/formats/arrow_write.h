@@ -1,10 +1,9 @@
 // arrow_write.h - a table as an Arrow IPC stream or file: columns as they lie in memory.
 //
 //   stream: schema | a dictionary for each text column | record batch, record batch, … | end
-//   file:   "ARROW1" | a stream | footer: the schema, where dictionaries and batches are | "ARROW1"
+//   file:   "ARROW1" | a stream | footer: schema, places of dictionaries and batches | "ARROW1"
 //
-// Words that are added to a dictionary after the first batch go out as a delta in front of the next
-// batch.
+// Words that are added to a dictionary after the first batch precede the next batch as a delta.
 #ifndef SONDE_FORMATS_ARROW_WRITE_H
 #define SONDE_FORMATS_ARROW_WRITE_H
 
@@ -12,7 +11,7 @@
 
 enum arrow_container { ARROW_STREAM, ARROW_FILE };
 
-// Where a message is in the file.
+// The place of a message in the file.
 struct arrow_block {
     uint64_t offset, body_bytes;
     uint32_t metadata_bytes;
@@ -23,27 +22,27 @@ struct arrow_blocks {
     size_t count, capacity;
 };
 
-// Everything goes behind what is in `out`. After each call the caller may take the bytes out of
-// `out` and call arrow_taken. No memory: out->failed.
+// Appends everything to `out`. After each call the caller may take the bytes out of `out` and call
+// arrow_taken. Without memory, out->failed is set.
 struct arrow_writer {
     struct buf *out;
     enum arrow_container container;
-    const struct table_column *columns; // they live as long as the writer
+    const struct table_column *columns; // outlive the writer
     size_t count;
     const struct table_pair *pairs;
     size_t pair_count;
 
-    uint64_t taken; // bytes that are no longer in `out`
-    size_t *sent;   // words of each column's dictionary that have gone out
-    bool begun;     // the dictionaries have gone out
+    uint64_t taken; // bytes that the caller has taken out of `out`
+    size_t *sent;   // number of written words of each column's dictionary
+    bool begun;     // the first dictionaries are written
     struct arrow_blocks dictionaries, batches; // of a file
 };
 
-// Set the members up to pair_count, the others to 0.
+// The caller sets the members up to pair_count, and the others to 0.
 void arrow_begin(struct arrow_writer *w);
 void arrow_batch(struct arrow_writer *w, size_t rows, const struct table_cells *cells);
 void arrow_end(struct arrow_writer *w);
-void arrow_free(struct arrow_writer *w); // memory only; after arrow_begin, whatever has failed
+void arrow_free(struct arrow_writer *w); // frees memory only; allowed after any failure
 
 static inline void arrow_taken(struct arrow_writer *w)
 {
@@ -51,8 +50,8 @@ static inline void arrow_taken(struct arrow_writer *w)
     w->out->size = 0;
 }
 
-// The schema alone, as a message: Parquet's files keep it so that readers of Arrow find the
-// dictionaries again.
+// Writes the schema alone, as a message. Parquet files contain it, so that readers of Arrow restore
+// the dictionaries.
 void arrow_schema(struct buf *out, const struct table_column *columns, size_t count);
 
 #endif

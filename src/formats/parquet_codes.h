@@ -1,4 +1,4 @@
-// parquet_codes.h - the numbers of Parquet's format, for its writer and its reader.
+// parquet_codes.h - the constants of Parquet's format, for its writer and its reader.
 #ifndef SONDE_FORMATS_PARQUET_CODES_H
 #define SONDE_FORMATS_PARQUET_CODES_H
 
@@ -18,7 +18,7 @@ enum parquet_repetition { PARQUET_REQUIRED = 0, PARQUET_OPTIONAL = 1, PARQUET_RE
 
 enum parquet_encoding {
     PARQUET_PLAIN = 0,
-    PARQUET_PLAIN_DICTIONARY = 2, // RLE_DICTIONARY by its old name
+    PARQUET_PLAIN_DICTIONARY = 2, // the old name of RLE_DICTIONARY
     PARQUET_RLE = 3,
     PARQUET_DELTA = 5,
     PARQUET_RLE_DICTIONARY = 8,
@@ -30,7 +30,7 @@ enum parquet_page { PARQUET_DATA_PAGE = 0, PARQUET_DICTIONARY_PAGE = 2, PARQUET_
 
 enum { PARQUET_CONVERTED_UTF8 = 0, PARQUET_CONVERTED_UINT64 = 14 };
 
-// Ids of fields, a group for each struct.
+// Ids of fields, one group for each struct.
 enum { FILE_VERSION = 1, FILE_SCHEMA, FILE_ROWS, FILE_GROUPS, FILE_PAIRS, FILE_MAKER, FILE_ORDERS };
 enum {
     ELEMENT_TYPE = 1,

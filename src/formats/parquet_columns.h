@@ -1,4 +1,4 @@
-// parquet_columns.h - a column of a Parquet file, as its reader shows it.
+// parquet_columns.h - describes a column of a Parquet file to the reader's caller.
 #ifndef SONDE_FORMATS_PARQUET_COLUMNS_H
 #define SONDE_FORMATS_PARQUET_COLUMNS_H
 

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-// One of the schema's elements, which are a tree in preorder.
+// One element of the schema, which is a tree in preorder.
 struct element {
     struct parquet_leaf leaf;
     int64_t children, repetition;
@@ -103,7 +103,7 @@ static int read_schema(struct parquet_footer *p, struct bytes *b, const struct t
     struct element root = read_element(b);
     if (root.children < 0)
         return -EBADMSG;
-    // How many elements of a nested column are still to come.
+    // Elements of a nested column that are still to come.
     uint64_t inside = 0;
     for (size_t i = 1; i < count && !b->failed; i++) {
         struct element e = read_element(b);
@@ -188,7 +188,7 @@ static int read_groups(struct parquet_footer *p, struct bytes *b, const struct t
     size_t count = thrift_read_list(b, f, THRIFT_STRUCT);
     if (!p->leaves || p->group_rows)
         return -EBADMSG;
-    // A chunk has a byte in the footer at least.
+    // A chunk takes at least one byte of the footer.
     if (p->leaf_count && count > bytes_left(b) / p->leaf_count)
         return -EBADMSG;
     p->chunks = arena_zalloc(&p->arena, (count * p->leaf_count + 1) * sizeof *p->chunks);

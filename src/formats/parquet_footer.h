@@ -1,5 +1,5 @@
-// parquet_footer.h - what the footer of a Parquet file says: its columns, and where their chunks
-// are.
+// parquet_footer.h - reads the footer of a Parquet file: its columns, and the places of their
+// chunks.
 #ifndef SONDE_FORMATS_PARQUET_FOOTER_H
 #define SONDE_FORMATS_PARQUET_FOOTER_H
 
@@ -12,11 +12,11 @@ struct parquet_leaf {
     struct parquet_column column;
     int32_t type; // enum parquet_type
     bool optional;
-    int64_t unit_ns; // of times
+    int64_t unit_ns; // unit of a column of times
 };
 
 struct parquet_chunk {
-    uint64_t at, size; // of its pages, the dictionary's too: within the file
+    uint64_t at, size; // of its pages, with the dictionary's; they lie within the file
     uint64_t values;
     int32_t compression; // enum parquet_compression
 };
@@ -25,15 +25,16 @@ struct parquet_footer {
     struct arena arena;
     struct parquet_leaf *leaves;
     size_t leaf_count;
-    struct parquet_chunk *chunks; // of group g and leaf i: chunks[g * leaf_count + i]
+    struct parquet_chunk *chunks; // group g, column i: chunks[g * leaf_count + i]
     uint64_t *group_rows;
     size_t group_count;
     struct table_pair *pairs;
     size_t pair_count;
-    uint64_t rows; // the sum of the groups'
+    uint64_t rows; // sum over all groups
 };
 
-// The footer is in `bytes`, and is kept as views. -EBADMSG: damaged.
+// Parses the footer in `bytes`; the result points into it. Returns -EBADMSG if the footer is
+// damaged.
 int parquet_footer_read(struct parquet_footer *f, struct bytes bytes, uint64_t file_size);
 
 #endif

@@ -14,7 +14,7 @@ static unsigned width_of(uint64_t most)
     return most ? 64 - (unsigned)__builtin_clzll(most) : 0;
 }
 
-// Numbers of `width` bits each, the lowest bits first. `count` is a multiple of 8.
+// Writes numbers of `width` bits each, the lowest bits first. `count` is a multiple of 8.
 static void pack(struct buf *out, unsigned width, const uint64_t *numbers, size_t count)
 {
     uint64_t bits = 0;
@@ -79,7 +79,7 @@ void parquet_put_deltas(struct buf *out, const int64_t *numbers, size_t count)
     for (size_t at = 1; at < count; at += BLOCK) {
         size_t n = count - at < BLOCK ? count - at : BLOCK;
         int64_t least = INT64_MAX;
-        for (size_t i = 0; i < n; i++) { // unsigned: a delta may need 65 bits, and wraps
+        for (size_t i = 0; i < n; i++) { // unsigned, because a delta may need 65 bits and wrap
             deltas[i] = (uint64_t)numbers[at + i] - (uint64_t)numbers[at + i - 1];
             least = (int64_t)deltas[i] < least ? (int64_t)deltas[i] : least;
         }
@@ -98,7 +98,7 @@ void parquet_put_deltas(struct buf *out, const int64_t *numbers, size_t count)
 
 // ---------------------------------------------------------------- reading
 
-// The number of `width` bits that begins at bit `at` of the bytes.
+// Reads the number of `width` bits that begins at bit `at`.
 static uint64_t unpack(struct str bytes, size_t at, unsigned width)
 {
     uint64_t v = 0;
@@ -133,7 +133,7 @@ bool parquet_read_runs(struct bytes *b, unsigned width, uint32_t *numbers, size_
             for (; n && done < count && !b->failed; n--)
                 numbers[done++] = number;
         }
-        if (n == 0 && head <= 1) // neither a run nor a group: no progress
+        if (n == 0 && head <= 1) // neither a run nor a group, so the loop would make no progress
             return false;
     }
     return !b->failed;

@@ -1,9 +1,9 @@
-// parquet_pack.h - Parquet's ways to write integers: runs, and deltas.
+// parquet_pack.h - Parquet's two encodings of integers: runs and deltas.
 //
 // Runs (RLE / bit-packing hybrid) of numbers of at most 32 bits:
 //
-//   varint count << 1     | the number, in as few bytes as `width` bits need: a run
-//   varint groups << 1 | 1 | groups × 8 numbers of `width` bits each
+//   a run:   varint count << 1, the number in as few bytes as `width` bits need
+//   a group: varint groups << 1 | 1, groups × 8 numbers of `width` bits each
 //
 // Deltas (DELTA_BINARY_PACKED) of 64-bit numbers:
 //
@@ -18,14 +18,14 @@ struct parquet_run {
     uint32_t number, count;
 };
 
-// How many bits numbers up to `most` need.
+// Returns the number of bits that numbers up to `most` need.
 unsigned parquet_width(uint32_t most);
 
 void parquet_put_runs(struct buf *out, unsigned width, const struct parquet_run *runs,
                       size_t count);
 void parquet_put_deltas(struct buf *out, const int64_t *numbers, size_t count);
 
-// Reads `count` numbers. False: the bytes are damaged, or numbers are missing.
+// Reads `count` numbers. Returns false if the bytes are damaged or numbers are missing.
 bool parquet_read_runs(struct bytes *b, unsigned width, uint32_t *numbers, size_t count);
 bool parquet_read_deltas(struct bytes *b, int64_t *numbers, size_t count);
 

@@ -1,5 +1,5 @@
-// parquet_read.c - each wanted column has a cursor, which decodes a page at a time; a batch is as
-// many rows as every cursor has.
+// parquet_read.c - each selected column has a cursor, which decodes a page at a time. A batch has
+// as many rows as every cursor has decoded.
 #include "formats/parquet_read.h"
 
 #include "base/bytes.h"
@@ -17,16 +17,16 @@ enum { HEADER_FIRST = 8 << 10, HEADER_MAX = 16 << 20, TAIL_BYTES = 8 };
 
 struct page {
     int64_t type, bytes, packed_bytes, values, encoding;
-    // of the second version: the levels' bytes, in front of the values and never compressed
+    // pages of version 2: size of the levels, which precede the values and are never compressed
     int64_t level_bytes, repetition_bytes;
     bool is_packed;
 };
 
 struct cursor {
-    uint64_t at, end; // of the chunk's pages that are to come
-    uint64_t left;    // values of the chunk that are to come, with this page's
+    uint64_t at, end; // the unread pages of the chunk
+    uint64_t left;    // unread values of the chunk, including those of this page
     int32_t compression;
-    size_t count, next; // of this page's values
+    size_t count, next; // values of this page; the next one
     char *packed, *raw, *words_raw;
     size_t packed_room, raw_room, words_room;
     struct str *words;
@@ -35,8 +35,8 @@ struct cursor {
     int64_t *integers;
     double *values;
     struct str *texts;
-    uint32_t *numbers; // levels, and then places in the dictionary
-    size_t room;       // values in each of these arrays
+    uint32_t *numbers; // levels, later indices into the dictionary
+    size_t room;       // capacity of each of these arrays
 };
 
 struct parquet_reader {
@@ -46,7 +46,7 @@ struct parquet_reader {
     struct cursor *cursors;
     bool *wanted;
     char *footer_bytes;
-    size_t group; // the next one
+    size_t group; // number of the next group
     uint64_t group_left;
     ZSTD_DCtx *zstd;
 };
@@ -61,7 +61,7 @@ static int no_memory(struct error *e)
     return error_set(e, -ENOMEM, "out of memory");
 }
 
-// Room for `size` bytes; what was there is lost.
+// Makes room for `size` bytes; discards the contents.
 static bool room(char **buffer, size_t *capacity, size_t size)
 {
     if (size <= *capacity && *buffer)
@@ -120,7 +120,8 @@ static void read_header(struct bytes *b, struct page *p)
         else if (f.id == PAGE_COMPRESSED)
             p->packed_bytes = thrift_read_int(b, &f);
         else if ((f.id == PAGE_DATA || f.id == PAGE_DICTIONARY) && is_struct)
-            read_data_header(b, p); // a dictionary's begins with the same two fields
+            // the header of a dictionary page begins with the same two fields
+            read_data_header(b, p);
         else if (f.id == PAGE_DATA_V2 && is_struct)
             read_data_header_v2(b, p);
         else
@@ -136,7 +137,7 @@ static bool is_sound(const struct page *p, const struct cursor *c)
            p->level_bytes >= 0 && p->level_bytes <= p->bytes && p->level_bytes <= p->packed_bytes;
 }
 
-// The header at the cursor, which moves behind it.
+// Reads the page header at the cursor, and moves the cursor behind it.
 static int next_header(struct parquet_reader *r, size_t column, struct page *p, struct error *e)
 {
     struct cursor *c = &r->cursors[column];
@@ -150,7 +151,7 @@ static int next_header(struct parquet_reader *r, size_t column, struct page *p, 
         struct bytes b = bytes_of(c->packed, n);
         read_header(&b, p);
         if (b.failed && n == size && size < HEADER_MAX)
-            continue; // it may go on behind what was read
+            continue; // the header may be longer than the bytes read so far
         if (b.failed)
             return damaged(e, r, column, "damaged header of a page");
         c->at += n - bytes_left(&b);
@@ -158,7 +159,7 @@ static int next_header(struct parquet_reader *r, size_t column, struct page *p, 
     }
 }
 
-// The page's bytes go to *out, uncompressed.
+// Decompresses the page into *out.
 static int unpack_page(struct parquet_reader *r, size_t column, const struct page *p, char **out,
                        size_t *out_room, struct error *e)
 {
@@ -218,7 +219,7 @@ static int read_dictionary(struct parquet_reader *r, size_t column, const struct
 
 // ---------------------------------------------------------------- values
 
-// A value of the file's type from its plain bytes.
+// Sets value i from its plain encoding.
 static void set_value(const struct parquet_leaf *leaf, struct cursor *c, size_t i, struct str plain)
 {
     int32_t i32;
@@ -274,8 +275,10 @@ static bool read_deltas(const struct parquet_leaf *leaf, struct cursor *c, struc
     if (!parquet_read_deltas(b, c->integers, there))
         return false;
     for (size_t i = 0; i < there && leaf->type == PARQUET_INT32; i++)
-        c->integers[i] = (int32_t)(uint32_t)c->integers[i]; // their deltas wrap at 32 bits
-    for (size_t i = c->count; i-- && there < i + 1;)        // to their rows, the last first
+        // deltas of 32-bit columns wrap at 32 bits
+        c->integers[i] = (int32_t)(uint32_t)c->integers[i];
+    // moves the values to their rows, the last one first
+    for (size_t i = c->count; i-- && there < i + 1;)
         if (c->there[i])
             c->integers[i] = c->integers[--there];
     return true;
@@ -290,7 +293,7 @@ static bool scale_times(struct cursor *c, int64_t unit_ns)
     return fits;
 }
 
-// Which values of the page are there; how many.
+// Sets c->there for each row of the page; *there is the number of values.
 static bool read_levels(const struct parquet_leaf *leaf, struct cursor *c, const struct page *p,
                         struct bytes *b, size_t *there)
 {
@@ -337,7 +340,7 @@ static bool value_room(const struct parquet_leaf *leaf, struct cursor *c, size_t
             return false;
         c->room = count;
     }
-    // Rows without a value have one all the same, which nobody looks at.
+    // Rows without a value contain zeros, which no reader uses.
     if (c->texts)
         memset(c->texts, 0, count * sizeof *c->texts);
     if (c->values)
@@ -382,7 +385,7 @@ static int read_data(struct parquet_reader *r, size_t column, const struct page 
     return 0;
 }
 
-// The next page with values.
+// Moves to the next page with values.
 static int next_page(struct parquet_reader *r, size_t column, struct error *e)
 {
     struct cursor *c = &r->cursors[column];
@@ -398,7 +401,7 @@ static int next_page(struct parquet_reader *r, size_t column, struct error *e)
         else if (!rc && (p.type == PARQUET_DATA_PAGE || p.type == PARQUET_DATA_PAGE_V2))
             rc = read_data(r, column, &p, e);
         else if (!rc)
-            c->at += (uint64_t)p.packed_bytes; // a page of another kind
+            c->at += (uint64_t)p.packed_bytes; // skips pages of other kinds
         if (rc)
             return rc;
     }
@@ -496,7 +499,7 @@ int parquet_read_want(struct parquet_reader *r, const bool *wanted, struct error
     return any ? 0 : error_set(e, -EINVAL, "no column is wanted");
 }
 
-// The cursors go to the next group that has rows. False: there is none.
+// Moves the cursors to the next group with rows. Returns false if there is none.
 static bool next_group(struct parquet_reader *r)
 {
     size_t count = r->footer.leaf_count;

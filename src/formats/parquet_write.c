@@ -1,5 +1,5 @@
-// parquet_write.c - rows are collected a page at a time; a complete page is encoded, compressed and
-// put behind the pages of its column, until the group is complete.
+// parquet_write.c - collects rows a page at a time, encodes and compresses each complete page, and
+// appends it to the pages of its column until the group is complete.
 #include "formats/parquet_write.h"
 
 #include "base/array.h"
@@ -16,29 +16,29 @@ enum { ZSTD_LEVEL = 1 };
 
 struct statistics {
     bool any;
-    int64_t least, most;       // of integers
-    double low, high;          // of doubles that are numbers
-    struct str first, last;    // of words, in the order of bytes
-    uint64_t nulls, values;    // values: with the nulls
+    int64_t least, most;       // of integer columns
+    double low, high;          // of doubles, without NaN
+    struct str first, last;    // of texts, in the order of bytes
+    uint64_t nulls, values;    // `values` includes the nulls
     uint64_t bytes;            // of all pages with their headers, before compression
-    uint64_t dictionary_bytes; // of the dictionary's page in the file
+    uint64_t dictionary_bytes; // size of the dictionary's page in the file
 };
 
 struct column {
-    // of the page
+    // the current page
     int64_t *integers;
     double *values;
-    struct parquet_run *runs; // of local numbers
+    struct parquet_run *runs; // runs of local numbers
     size_t run_count, run_capacity;
     struct parquet_run *levels; // 0: null, 1: a value
     size_t level_count, level_capacity;
-    size_t filled; // integers, values: without nulls
-    // of the group
+    size_t filled; // number of integers or values, without nulls
+    // the current group
     struct buf pages;
     struct statistics seen;
-    uint32_t *local; // of each word of the column: its number in the group + 1
+    uint32_t *local; // by word of the column: its local number in the group + 1; 0: none yet
     size_t local_capacity;
-    uint32_t *words; // of the group, by local number: the column's number
+    uint32_t *words; // by local number: the word of the column
     size_t word_count, word_capacity;
 };
 
@@ -49,8 +49,8 @@ struct parquet_writer {
     size_t count;
     size_t page_rows, group_rows;
     uint64_t rows, groups, offset;
-    struct buf raw, packed; // of a page
-    struct buf footer;      // the groups that are complete
+    struct buf raw, packed; // the current page, before and after compression
+    struct buf footer;      // metadata of the complete groups
     struct thrift_writer groups_out;
     ZSTD_CCtx *zstd;
     int error;
@@ -78,8 +78,8 @@ static int write_bytes(struct parquet_writer *w, struct str bytes)
 
 // ---------------------------------------------------------------- pages
 
-// Compresses w->raw, and puts a header and the result behind `out`. `data`: a data page of so many
-// rows; else a dictionary's of so many words.
+// Compresses w->raw and appends a page header and the result to `out`. `data`: a data page of
+// `values` rows; otherwise a dictionary page of `values` words.
 static void put_page(struct parquet_writer *w, struct buf *out, bool data, size_t values,
                      enum parquet_encoding encoding, struct statistics *seen)
 {
@@ -92,7 +92,7 @@ static void put_page(struct parquet_writer *w, struct buf *out, bool data, size_
     size_t size =
         ZSTD_compressCCtx(w->zstd, w->packed.data, bound, w->raw.data, w->raw.size, ZSTD_LEVEL);
     if (ZSTD_isError(size)) {
-        fail(w, -ENOMEM); // nothing else can happen with room for the bound
+        fail(w, -ENOMEM); // the only possible cause, because the bound is reserved
         return;
     }
     struct thrift_writer t = thrift_to(out);
@@ -132,7 +132,7 @@ static void put_levels(struct parquet_writer *w, const struct column *c)
     memcpy(w->raw.data + at, &bytes, sizeof bytes);
 }
 
-// The column's rows of this page go behind its pages.
+// Appends the column's rows of this page to its pages.
 static void end_page(struct parquet_writer *w, size_t index)
 {
     struct column *c = &w->columns[index];
@@ -191,7 +191,7 @@ static void put_bounds(struct thrift_writer *t, const struct table_column *shape
                        const struct statistics *s)
 {
     int32_t least = (int32_t)s->least, most = (int32_t)s->most;
-    // Zero has two signs, and a reader that compares bits has to find both between the bounds.
+    // Zero has two signs, and a reader that compares bits must find both within the bounds.
     double low = s->low == 0 ? -0.0 : s->low, high = s->high == 0 ? 0.0 : s->high;
     struct str first = {(const char *)&s->least, 8}, last = {(const char *)&s->most, 8};
     if (shape->type == TABLE_DOUBLE) {
@@ -220,7 +220,7 @@ static void put_chunk(struct parquet_writer *w, size_t index, uint64_t at, uint6
     const struct statistics *s = &w->columns[index].seen;
     bool text = is_text(shape);
     thrift_element_begin(t);
-    thrift_i64(t, CHUNK_OFFSET, 0); // where no copy of the next struct is
+    thrift_i64(t, CHUNK_OFFSET, 0); // no copy of the next struct exists elsewhere
     thrift_begin(t, CHUNK_COLUMN);
     thrift_i32(t, COLUMN_TYPE, (int32_t)physical_type(shape->type));
     thrift_list(t, COLUMN_ENCODINGS, THRIFT_I32, text ? 3 : 2);
@@ -344,7 +344,7 @@ static bool add_words(const struct table_column *shape, struct column *c, size_t
     return true;
 }
 
-// `flip`: the sign bit of numbers without a sign, so that they compare as they should.
+// `flip` inverts the sign bit of unsigned numbers, so that they compare correctly.
 static void add_integer(struct column *c, int64_t v, int64_t flip)
 {
     c->seen.least = (v ^ flip) < (c->seen.least ^ flip) || !c->seen.any ? v : c->seen.least;

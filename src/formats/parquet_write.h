@@ -3,9 +3,9 @@
 //   "PAR1" | row group, row group, … | footer | u32 bytes of the footer | "PAR1"
 //   row group: a chunk for each column: its dictionary's page (texts only), data pages
 //
-// Times are delta-encoded, texts are numbers of a dictionary with long runs, doubles are plain;
-// zstd compresses every page. A group keeps its compressed pages in memory until it is complete, so
-// that a column's pages lie one behind the other: at most PARQUET_GROUP_ROWS rows of at most
+// Times are delta-encoded, texts are runs of indices into a dictionary, doubles are plain; zstd
+// compresses every page. A group's compressed pages stay in memory until the group is complete,
+// because a column's pages have to be contiguous: at most PARQUET_GROUP_ROWS rows or about
 // PARQUET_GROUP_BYTES. A footer has about 100 bytes for each column of each group.
 #ifndef SONDE_FORMATS_PARQUET_WRITE_H
 #define SONDE_FORMATS_PARQUET_WRITE_H
@@ -15,29 +15,29 @@
 enum {
     PARQUET_PAGE_ROWS = 1 << 16,
     PARQUET_GROUP_ROWS = 1 << 20,
-    PARQUET_GROUP_BYTES = 24 << 20, // of compressed pages: a group that has more is complete
+    PARQUET_GROUP_BYTES = 24 << 20, // of compressed pages: a group that exceeds them is complete
 };
 
 struct parquet_options {
-    // Writes the bytes of the file, in order. 0 or a negative errno, which ends the writing.
+    // Writes the next bytes of the file. Returns 0, or a negative errno, which ends the writing.
     int (*write)(void *user, struct str bytes);
     void *user;
     const struct table_pair *pairs; // read when the file ends
     size_t pair_count;
-    size_t page_rows, group_rows; // 0: those above
+    size_t page_rows, group_rows; // 0: the constants above
 };
 
 struct parquet_writer;
 
-// `columns` and what they point to live as long as the writer; words may be added between batches.
-// NULL: no memory.
+// `columns` and all that they point to must outlive the writer; words may be added between batches.
+// Returns NULL without memory.
 struct parquet_writer *parquet_write_begin(const struct parquet_options *o,
                                            const struct table_column *columns, size_t count);
-// 0 or a negative errno: the file is of no use then.
+// Returns 0 or a negative errno, after which the file is unusable.
 int parquet_write_rows(struct parquet_writer *w, size_t rows, const struct table_cells *cells);
-// Ends the group, if it has rows. The columns may then get dictionaries of other words.
+// Ends the group, if it has rows. After that the columns may get different dictionaries.
 int parquet_write_group(struct parquet_writer *w);
-// Writes what is left, and the footer.
+// Writes the remaining rows and the footer.
 int parquet_write_end(struct parquet_writer *w);
 void parquet_write_free(struct parquet_writer *w); // NULL is allowed
 

@@ -81,7 +81,7 @@ bool protobuf_next(struct bytes *m, struct protobuf_field *out)
     case PROTOBUF_SIZED:
         out->bytes = bytes_short(m);
         break;
-    default: // groups, which nobody has written for a decade
+    default: // groups, deprecated for more than a decade
         m->failed = true;
     }
     if (number == 0 || number > FIELD_MAX)

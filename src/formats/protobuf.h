@@ -1,13 +1,13 @@
-// protobuf.h - protobuf's wire format: fields into a buffer, and fields of a message that may be
-// hostile.
+// protobuf.h - protobuf's wire format: writes fields into a buffer, and reads the fields of a
+// message that may be hostile.
 //
 //   field:   varint (number << 3 | wire type), then the value
 //   values:  0 varint | 1 eight bytes | 2 varint size, bytes (texts, messages, packed lists) |
 //            5 four bytes
 //
-// A message is written in front of its size: protobuf_begin leaves one byte for the size, and
-// protobuf_end moves messages of 128 bytes or more. So a message in memory is as large as in the
-// file, and a caller bounds the memory by the size of its messages.
+// A message is written before its size is known: protobuf_begin leaves one byte for the size, and
+// protobuf_end moves messages of 128 bytes or more to make room. So a message needs as much memory
+// as it has bytes in the file, and the caller bounds it by the size of the messages.
 #ifndef SONDE_FORMATS_PROTOBUF_H
 #define SONDE_FORMATS_PROTOBUF_H
 
@@ -19,7 +19,7 @@ void protobuf_double(struct buf *out, uint32_t field, double value);
 void protobuf_float(struct buf *out, uint32_t field, float value);
 void protobuf_text(struct buf *out, uint32_t field, struct str text); // also bytes
 
-// Messages nest: the one that began last ends first. Pass what protobuf_begin returned.
+// Messages nest: the last one that began ends first. `begin` is the result of protobuf_begin.
 size_t protobuf_begin(struct buf *out, uint32_t field);
 void protobuf_end(struct buf *out, size_t begin);
 
@@ -33,11 +33,12 @@ enum protobuf_wire {
 struct protobuf_field {
     uint32_t number;
     enum protobuf_wire wire;
-    uint64_t bits;    // of a varint, of eight bytes, of four bytes
+    uint64_t bits;    // value of a varint, or of eight or four bytes
     struct str bytes; // of PROTOBUF_SIZED: a view into the message
 };
 
-// The next field of the message. False: at its end, and m->failed if the message is damaged.
+// Reads the next field of the message. Returns false at the end, or with m->failed if the message
+// is damaged.
 bool protobuf_next(struct bytes *m, struct protobuf_field *out);
 
 static inline double protobuf_as_double(const struct protobuf_field *f)

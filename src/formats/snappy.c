@@ -6,7 +6,8 @@ static bool copy_back(char *out, size_t done, size_t size, uint64_t offset, uint
 {
     if (offset == 0 || offset > done || length > size - done)
         return false;
-    for (uint64_t i = 0; i < length; i++) // they may overlap: that repeats them
+    // byte by byte: source and target may overlap, which repeats the source
+    for (uint64_t i = 0; i < length; i++)
         out[done + i] = out[done + i - offset];
     return true;
 }

@@ -1,4 +1,4 @@
-// snappy.h - Snappy's block format, to read: pandas' and DuckDB's Parquet files have it by default.
+// snappy.h - reads Snappy's block format, the default in Parquet files of pandas and DuckDB.
 //
 //   varint size, then elements:  byte (size - 1) << 2 | 0, bytes (sizes from 61 on follow the byte)
 //                                byte offset >> 8 << 5 | (size - 4) << 2 | 1, byte offset
@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-// Whether the bytes are whole, and become exactly `size` bytes.
+// Whether the bytes are intact and decompress to exactly `size` bytes.
 bool snappy_read(struct str packed, char *out, size_t size);
 
 #endif

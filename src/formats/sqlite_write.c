@@ -8,7 +8,7 @@ enum {
     LEVELS_MAX = 10, // 400^9 pages are more than a file can have
     LEAF_HEAD = 8,
     INTERIOR_HEAD = 12,
-    POINTER = 2, // of a cell, at the beginning of its page
+    POINTER = 2, // size of a cell's pointer, at the beginning of its page
     CHILD = 4,
     VARINT_MAX = 9,
     PAGES_AT_ONCE = 16,
@@ -23,10 +23,10 @@ enum {
     LOCK_PAGE = (1 << 30) / PAGE + 1,
 };
 
-// A page that fills up. Cells lie from its end on downwards, pointers from its head on upwards.
+// A page that fills up: cells from its end downwards, pointers from its head upwards.
 struct page {
     uint8_t bytes[PAGE];
-    size_t cells, begin; // begin: of the cells
+    size_t cells, begin; // begin: index of the lowest cell
 };
 
 struct tree {
@@ -44,7 +44,7 @@ struct sqlite_writer {
     size_t tree_count;
     uint32_t pages; // the number of the last page in use
     uint8_t gathered[PAGES_AT_ONCE * PAGE];
-    size_t gathered_count; // pages up to the last one, which are not written yet
+    size_t gathered_count; // pages up to the last one that are not written yet
     struct buf payload;
 };
 
@@ -60,7 +60,7 @@ static void put_u32(uint8_t *at, uint32_t v)
     put_u16(at + 2, v & 0xffff);
 }
 
-// The highest seven bits first; the ninth byte has eight bits.
+// Writes seven bits per byte, the highest first; a ninth byte has eight bits.
 static size_t put_varint(uint8_t *at, uint64_t v)
 {
     uint8_t digits[VARINT_MAX + 1];
@@ -106,7 +106,7 @@ static int gather(struct sqlite_writer *w, const uint8_t bytes[PAGE])
     return w->gathered_count == PAGES_AT_ONCE ? write_gathered(w) : 0;
 }
 
-// The page gets the number page_after(w, w->pages).
+// Writes the page under the number page_after(w, w->pages).
 static int add_page(struct sqlite_writer *w, const uint8_t bytes[PAGE], uint32_t *number)
 {
     static const uint8_t unused[PAGE];
@@ -144,7 +144,7 @@ static void add_cell(struct page *p, size_t level, const uint8_t *cell, size_t s
     put_u16(p->bytes + head_of(level) + p->cells++ * POINTER, p->begin);
 }
 
-// Fills in the head. `right`: the last child of an interior page.
+// Fills in the page's head. `right`: the last child of an interior page.
 static void close_page(struct page *p, size_t level, bool ordered, uint32_t right)
 {
     static const uint8_t kinds[2][2] = {{LEAF_ROWS, LEAF_ORDERED},
@@ -180,8 +180,8 @@ static struct page *level_of(struct tree *t, size_t level)
 static int add_separator(struct sqlite_writer *w, struct tree *t, size_t level, uint32_t child,
                          const uint8_t *key, size_t size);
 
-// Writes a page that is full. `right`: the last child of an interior page. The cell of `key`
-// separates it from the next page.
+// Writes a full page. `right`: the last child of an interior page. The cell `key` separates the
+// page from the next one.
 static int end_page(struct sqlite_writer *w, struct tree *t, size_t level, uint32_t right,
                     const uint8_t *key, size_t size)
 {
@@ -195,7 +195,8 @@ static int end_page(struct sqlite_writer *w, struct tree *t, size_t level, uint3
     return rc;
 }
 
-// Takes the last cell off a page with several cells. It lies at p->begin.
+// Removes the last cell from a page with several cells, and returns its size. The cell lay at
+// p->begin.
 static size_t drop_last(struct page *p, size_t level)
 {
     const uint8_t *pointer = p->bytes + head_of(level) + (p->cells - 2) * POINTER;
@@ -205,9 +206,9 @@ static size_t drop_last(struct page *p, size_t level)
     return size;
 }
 
-// Names the full page `child` and what separates it from the next one: in a table its largest
-// rowid, in an ordered tree its last row, which moves up. An interior page that is full gives its
-// last cell away in the same manner, so that no page is ever empty.
+// Adds the full page `child` to its parent, with the cell that separates it from the next page: in
+// a table its largest rowid, in an ordered tree its last row, which moves up. A full interior page
+// gives its last cell away in the same manner, so that no page is ever empty.
 static int add_separator(struct sqlite_writer *w, struct tree *t, size_t level, uint32_t child,
                          const uint8_t *key, size_t size)
 {
@@ -250,7 +251,7 @@ static int add_leaf_cell(struct sqlite_writer *w, struct tree *t, const uint8_t 
     return rc;
 }
 
-// The pages that are not full yet, from the leaf upwards; the last one is the root.
+// Writes the pages that are not full yet, from the leaf upwards; the last one is the root.
 static int end_tree(struct sqlite_writer *w, struct tree *t)
 {
     uint32_t child = 0;
@@ -307,7 +308,7 @@ static bool add_payload(struct buf *out, const struct sqlite_value *values, size
         types += put_varint(head + types, type);
         body += sizes[i];
     }
-    // The head's size counts itself.
+    // The header's size includes itself.
     size_t own = types + 1 < 0x80 ? 1 : 2;
     if (!buf_reserve(out, own + types + body))
         return false;
@@ -330,7 +331,8 @@ static bool add_payload(struct buf *out, const struct sqlite_value *values, size
 }
 _Static_assert(SQLITE_COLUMNS_MAX *VARINT_MAX < 1 << 14, "the size of a head has two bytes");
 
-// The chain of pages that has the rest of a payload; pages of a chain name the next one.
+// Writes the chain of pages with the rest of a payload. Each page begins with the number of the
+// next one.
 static int add_overflow(struct sqlite_writer *w, struct str rest, uint32_t *first)
 {
     *first = page_after(w, w->pages);
@@ -348,7 +350,7 @@ static int add_overflow(struct sqlite_writer *w, struct str rest, uint32_t *firs
     return 0;
 }
 
-// How many bytes of a row's payload lie on its leaf.
+// Returns how many bytes of a row's payload lie on its leaf.
 static size_t local_size(size_t size)
 {
     size_t most = PAGE - 35;
@@ -426,7 +428,7 @@ int sqlite_write_view(struct sqlite_writer *w, const char *name, const char *sql
     return number < 0 ? number : 0;
 }
 
-// sqlite_master: a row for each table: type, name, tbl_name, rootpage, sql.
+// Fills sqlite_master, which has a row for each table: type, name, tbl_name, rootpage, sql.
 static int fill_master(struct sqlite_writer *w, struct page *p)
 {
     for (size_t i = 0; i < w->tree_count; i++) {
@@ -453,18 +455,18 @@ static int fill_master(struct sqlite_writer *w, struct page *p)
 static void fill_head(uint8_t *at, uint32_t pages)
 {
     static const uint32_t numbers[][2] = {
-        {24, 1},       // changes
-        {40, 1},       // version of the schema
+        {24, 1},       // change counter
+        {40, 1},       // version of the schema (schema cookie)
         {44, 4},       // format of the schema
         {56, 1},       // texts are UTF-8
-        {92, 1},       // the changes for which the number of pages is valid
+        {92, 1},       // value of the change counter for which the number of pages is valid
         {96, 3008000}, // the oldest version of SQLite with these features
     };
     memset(at, 0, FILE_HEAD);
     memcpy(at, "SQLite format 3", 16);
     put_u16(at + 16, PAGE);
-    at[18] = at[19] = 1; // a journal, no WAL
-    at[21] = 64;         // fixed shares of a page
+    at[18] = at[19] = 1; // rollback journal, no WAL
+    at[21] = 64;         // payload fractions, fixed by the format
     at[22] = at[23] = 32;
     put_u32(at + 28, pages);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -485,7 +487,8 @@ int sqlite_write_end(struct sqlite_writer *w)
     clear(p);
     rc = fill_master(w, p);
     if (!rc) {
-        // The head of the file stands before that of the page; cells count from the page's begin.
+        // On page 1 the file's head precedes the page's head; the pointers count from the page's
+        // begin.
         size_t pointers = p->cells * POINTER;
         close_page(p, 0, false, 0);
         memmove(p->bytes + FILE_HEAD, p->bytes, LEAF_HEAD + pointers);

@@ -71,7 +71,8 @@ void tensorboard_add_scalar(struct buf *out, const struct tensorboard_scalar *s)
 
 // ---------------------------------------------------------------- reading
 
-// The only number of a packed list, or of a tensor's content. False: there are none, or several.
+// Reads the only number of a packed list, or of a tensor's content. Returns false if there is none,
+// or several.
 static bool only_number(struct str bytes, enum tensor_type type, double *out)
 {
     struct bytes b = bytes_of(bytes.data, bytes.size);
@@ -106,7 +107,7 @@ static bool only_varint(const struct protobuf_field *f, double *out)
     return f->wire != PROTOBUF_SIZED || (!b.failed && !bytes_left(&b));
 }
 
-// True: a scalar. *failed: damaged.
+// Returns true for a scalar. *failed: the tensor is damaged.
 static bool read_tensor(struct str tensor, double *out, bool *failed)
 {
     struct bytes m = bytes_of(tensor.data, tensor.size);
@@ -146,7 +147,7 @@ static struct str read_description(struct str metadata, bool *failed)
     return found;
 }
 
-// True: a scalar with a tag.
+// Returns true for a scalar with a tag. *failed: the value is damaged.
 static bool read_value(struct str value, struct tensorboard_scalar *s, bool *failed)
 {
     struct bytes m = bytes_of(value.data, value.size);

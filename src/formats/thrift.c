@@ -119,7 +119,7 @@ static size_t list_head(struct bytes *b, enum thrift_type *type)
     *type = byte & 15;
     if (count == 15)
         count = bytes_varint(b);
-    if (count > bytes_left(b)) { // an element has a byte at least
+    if (count > bytes_left(b)) { // an element takes at least one byte
         damaged(b);
         return 0;
     }

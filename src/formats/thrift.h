@@ -1,8 +1,8 @@
-// thrift.h - Thrift's compact protocol, in which Parquet's headers and its footer are written.
+// thrift.h - Thrift's compact protocol, the encoding of Parquet's headers and footer.
 //
 //   struct: fields in ascending order of their ids, then a byte 0
-//   field:  byte (id - id of the field before) << 4 | type, or byte type and zigzag id; the value
-//   bool:   has no value: the type says true or false
+//   field:  byte (id - previous id) << 4 | type, or byte type and zigzag id; then the value
+//   bool:   has no value, because there is a type for true and one for false
 //   i32, i64: zigzag varint;   double: eight bytes;   binary: varint size, bytes
 //   list:   byte count << 4 | type, or byte 0xf0 | type and varint count; the elements
 #ifndef SONDE_FORMATS_THRIFT_H
@@ -29,11 +29,11 @@ enum { THRIFT_DEPTH_MAX = 16 };
 
 struct thrift_writer {
     struct buf *out;
-    int16_t last[THRIFT_DEPTH_MAX]; // the id of the field before, by depth
+    int16_t last[THRIFT_DEPTH_MAX]; // id of the previous field, by depth
     unsigned depth;
 };
 
-// The struct at the top: of a message.
+// Begins a message: the struct at the top.
 static inline struct thrift_writer thrift_to(struct buf *out)
 {
     return (struct thrift_writer){.out = out};
@@ -44,11 +44,11 @@ void thrift_i32(struct thrift_writer *w, int16_t id, int32_t value);
 void thrift_i64(struct thrift_writer *w, int16_t id, int64_t value);
 void thrift_bool(struct thrift_writer *w, int16_t id, bool value);
 void thrift_binary(struct thrift_writer *w, int16_t id, struct str value);
-void thrift_begin(struct thrift_writer *w, int16_t id); // a field that is a struct
-void thrift_end(struct thrift_writer *w);               // of the struct, also of the one at the top
+void thrift_begin(struct thrift_writer *w, int16_t id); // begins a field that is a struct
+void thrift_end(struct thrift_writer *w); // ends the current struct, also the one at the top
 
-// A field that is a list. `count` elements follow: thrift_element_…, or thrift_element_begin and
-// thrift_end for each.
+// Begins a field that is a list. `count` elements follow: thrift_element_…, or thrift_element_begin
+// and thrift_end for each.
 void thrift_list(struct thrift_writer *w, int16_t id, enum thrift_type type, size_t count);
 void thrift_element_i32(struct thrift_writer *w, int32_t value);
 void thrift_element_binary(struct thrift_writer *w, struct str value);
@@ -61,14 +61,15 @@ struct thrift_field {
     enum thrift_type type;
 };
 
-// The next field of a struct; `f` starts as {0}. False: at its end, or damaged (b->failed). The
-// caller reads the value, or skips it.
+// Reads the head of the next field of a struct; `f` starts as {0}. Returns false at the end, or
+// with b->failed if the bytes are damaged. The caller reads the value or skips it.
 bool thrift_next(struct bytes *b, struct thrift_field *f);
 void thrift_skip(struct bytes *b, enum thrift_type type);
-int64_t thrift_read_int(struct bytes *b, const struct thrift_field *f); // fails for other types
+// fails for fields of other types
+int64_t thrift_read_int(struct bytes *b, const struct thrift_field *f);
 struct str thrift_read_binary(struct bytes *b, const struct thrift_field *f);
-// The number of elements of a list of `type`; 0, and failed, for other lists, and for lists of more
-// elements than there are bytes.
+// Returns the number of elements of a list of `type`. Returns 0 and sets b->failed for lists of
+// another type, and for lists with more elements than there are bytes.
 size_t thrift_read_list(struct bytes *b, const struct thrift_field *f, enum thrift_type type);
 
 #endif

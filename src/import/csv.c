@@ -14,19 +14,20 @@ struct csv {
     struct csv_lines lines;
     struct import_hosts *to;
     struct import_stats *stats;
-    struct arena names; // of the columns
+    struct arena names; // names of the columns
     struct import_columns columns;
-    // Of the line.
+    // The current line.
     struct arena text; // quoted cells
     struct str cells[IMPORT_ROLES];
     struct store_label labels[IMPORT_COLUMNS_OF_ROWS_MAX];
     size_t label_count;
     struct buf key;
-    // The line of the last point: lines that differ from it only in time and value have its series.
+    // The line of the last point. A line that differs from it only in time and value belongs to the
+    // same series.
     struct buf last;
     struct span {
         size_t from, to;
-    } time, value; // of `last`; value.to 0: there is none
+    } time, value; // places in `last`; value.to 0: no such line
     size_t series;
 };
 
@@ -45,7 +46,7 @@ static int read_header(struct csv *c, struct error *e)
     return rc ? rc : import_columns_check(&c->columns, role_names, e);
 }
 
-// Cuts the line into cells. 1, 0: a wrong number of cells; -ENOMEM.
+// Cuts the line into cells. Returns 1; 0 for a wrong number of cells; -ENOMEM.
 static int read_cells(struct csv *c)
 {
     const struct import_columns *columns = &c->columns;
@@ -78,9 +79,9 @@ static bool id_of(struct str cell, uint64_t *out)
     return !cell.size || str_to_u64(cell, out);
 }
 
-// ---------------------------------------------------------------- lines like the one before
+// ---------------------------------------------------------------- lines like their predecessor
 
-// The cell of a column in a line without quotes in front of it.
+// Finds a column's cell. Returns false if it is missing, or if it or a cell before it is quoted.
 static bool find_cell(struct str line, size_t column, struct span *out)
 {
     struct str rest = line;
@@ -95,7 +96,7 @@ static bool find_cell(struct str line, size_t column, struct span *out)
     return str_find_char(cell, '"') < 0;
 }
 
-// Notes the line of a point, which has come to its series.
+// Remembers the line of a point whose series is known now.
 static void note_line(struct csv *c)
 {
     size_t time = 0, value = 0;
@@ -111,13 +112,13 @@ static void note_line(struct csv *c)
     c->series = import_hosts_last(c->to);
 }
 
-// Reads digits and a sign that `end` follows; false: anything else.
+// Parses a time that ends at `end`. Returns false for anything but digits and a sign.
 static bool time_of(const char *at, const char *end, int64_t *out)
 {
     return end - at <= 20 && str_to_i64((struct str){at, (size_t)(end - at)}, out);
 }
 
-// Takes the line if it is like the last one. 1; 0: it is not; or a negative errno.
+// Takes the line if it is like the last one. Returns 1; 0 if it is not; or a negative errno.
 static int take_like_last(struct csv *c, struct error *e)
 {
     struct str line = c->lines.line, last = buf_str(&c->last);

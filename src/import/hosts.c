@@ -16,11 +16,11 @@ struct recording {
     char *path;
     struct store *store;
     uint64_t values, series, events;
-    struct point_record *points; // that wait
+    struct point_record *points; // waiting points
     size_t point_count, point_capacity;
 };
 
-enum { POINTS_LEAST = 1024 }; // room of a recording
+enum { POINTS_LEAST = 1024 }; // initial capacity of a recording
 
 struct known_series {
     size_t recording;
@@ -30,15 +30,15 @@ struct known_series {
 
 struct import_hosts {
     struct import_hosts_options options;
-    struct arena keys; // of both maps
+    struct arena keys; // keys of both maps
     struct map hosts;  // name → index of the recording
     struct map series; // key → index
     struct recording *recordings;
     size_t recording_count, recording_capacity;
-    size_t waiting_capacity; // of all recordings
+    size_t waiting_capacity; // sum over all recordings
     struct known_series *known;
     size_t known_count, known_capacity;
-    struct buf last_key; // points mostly come series after series
+    struct buf last_key; // saves a lookup, because points mostly come series after series
     size_t last;
 };
 
@@ -81,7 +81,8 @@ static int open_recording(struct import_hosts *h, struct str host, struct error 
     return rc;
 }
 
-// The recording of the host; -EINVAL: no file can be called so.
+// Finds or creates the host's recording. Returns -EINVAL if the host's name cannot be a file's
+// name.
 static int find_recording(struct import_hosts *h, struct str host, size_t *out, struct error *e)
 {
     host = host.size ? host : h->options.host;
@@ -120,7 +121,7 @@ int import_hosts_metric(struct import_hosts *h, const struct store_metric *metri
               : 0;
 }
 
-// A help text that the store refuses does not cost the points.
+// Defines the metric; if the store refuses its help text, defines it without, to keep the points.
 static int define_metric(const struct import_hosts *h, struct store *store,
                          const struct store_metric *metric, uint32_t *id)
 {
@@ -192,7 +193,7 @@ static int find_series(struct import_hosts *h, const struct import_hosts_series 
     return h->last_key.failed ? error_set(e, -ENOMEM, "out of memory") : 0;
 }
 
-// ---------------------------------------------------------------- points that wait
+// ---------------------------------------------------------------- waiting points
 
 static int append_waiting(struct recording *r, struct error *e)
 {
@@ -209,7 +210,7 @@ static void free_points(struct import_hosts *h, struct recording *r)
     r->point_count = r->point_capacity = 0;
 }
 
-// Appends the points of the recording with the most room, and takes its room.
+// Appends the waiting points of the recording with the largest array, and frees the array.
 static int give_up_largest(struct import_hosts *h, struct error *e)
 {
     struct recording *largest = h->recordings;

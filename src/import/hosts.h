@@ -2,10 +2,10 @@
 //
 //   a reader of a format ─▶ import_hosts_point, import_hosts_event ─▶ DIR/HOST.sonde, …
 //
-// A point goes to the recording of its tag `host`, or else of the default host, as soon as a block
-// of them is full (store/direct.h). At most IMPORT_WAITING_MAX points wait, 24 bytes each. Until
-// import_hosts_end the recordings are not complete; if that fails, or import_hosts_cancel is
-// called, none of them is left.
+// A point belongs to the recording of its tag `host`, or else of the default host. Points wait
+// until they fill a block (store/direct.h): at most IMPORT_WAITING_MAX, 24 bytes each. The
+// recordings are incomplete until import_hosts_end; if that fails, or after import_hosts_cancel, no
+// recording is left.
 #ifndef SONDE_IMPORT_HOSTS_H
 #define SONDE_IMPORT_HOSTS_H
 
@@ -14,15 +14,15 @@
 
 enum {
     IMPORT_HOSTS_MAX = 4096,
-    IMPORT_WAITING_MAX = 1 << 20, // points of all recordings
+    IMPORT_WAITING_MAX = 1 << 20, // waiting points of all recordings
 };
 
 struct import_hosts_options {
-    const char *folder; // of the recordings; exists
-    struct str host;    // of points and events without one
-    struct str job;     // that the recordings name; empty: none
-    // What sonde itself knows of a metric of this name, for files that do not have its unit or its
-    // help. False: nothing. May be NULL.
+    const char *folder; // folder of the recordings; it exists
+    struct str host;    // default host, of points and events without one
+    struct str job;     // job that the recordings name; empty: none
+    // Looks up sonde's own metric of this name, for files that lack its unit or its help. Returns
+    // false if sonde has none. May be NULL.
     bool (*own_metric)(struct str name, struct store_metric *m);
 };
 
@@ -36,12 +36,13 @@ struct import_hosts;
 int import_hosts_begin(const struct import_hosts_options *o, struct import_hosts **out,
                        struct error *e);
 
-// The recording of the default host has the metric, also without points.
+// Adds the metric to the default host's recording, even if no points follow.
 int import_hosts_metric(struct import_hosts *h, const struct store_metric *metric, struct error *e);
 
-// `key` names the series: points with one key have one metric and the same labels, which are read
-// only for the first of them. Labels may have any order; without `host` the default one is added.
-// 0; -EINVAL: no series can be called so, the caller counts; or another errno with words in *e.
+// Adds a point. `key` identifies the series: points with the same key have the same metric and
+// labels, which are read only for the first of them. Labels may have any order; without `host` the
+// default one is added. Returns 0; -EINVAL if no series can have these names, which the caller
+// counts; or another errno with a message in *e.
 struct import_hosts_series {
     struct str key;
     struct store_metric metric;
@@ -51,16 +52,16 @@ struct import_hosts_series {
 int import_hosts_point(struct import_hosts *h, const struct import_hosts_series *series,
                        int64_t t_ns, double value, struct error *e);
 
-// The same in two steps, for many points of a series: its number, and a point.
+// Adds a point in two steps, for many points of one series: find the series' number, then append.
 int import_hosts_series_find(struct import_hosts *h, const struct import_hosts_series *series,
                              size_t *number, struct error *e);
 int import_hosts_append(struct import_hosts *h, size_t number, int64_t t_ns, double value,
                         struct error *e);
 
-// The number of the series of the last import_hosts_point.
+// Returns the series' number of the last import_hosts_point.
 size_t import_hosts_last(const struct import_hosts *h);
 
-// Likewise; `host` empty: the default one.
+// Adds an event; `host` empty: the default host.
 int import_hosts_event(struct import_hosts *h, struct str host, const struct store_event *event,
                        struct error *e);
 
@@ -68,6 +69,6 @@ int import_hosts_event(struct import_hosts *h, struct str host, const struct sto
 int import_hosts_end(struct import_hosts *h,
                      void (*made)(const struct import_hosts_recording *r, void *user), void *user,
                      struct error *e);
-void import_hosts_cancel(struct import_hosts *h); // NULL is fine
+void import_hosts_cancel(struct import_hosts *h); // NULL is allowed
 
 #endif

@@ -1,4 +1,4 @@
-// influx.c - InfluxDB's line protocol, as files hold it: the parser is that of the agent.
+// influx.c - files of InfluxDB's line protocol, read with the agent's parser.
 #include "import/rows.h"
 
 #include "ingest/lines_parse.h"

@@ -3,7 +3,7 @@
 //   #Time,Time_usec,ProducerName,component_id,job_id,app_id,MemFree,MemTotal
 //   1790000000.002127,2127,node1,1,17,0,4182,8192
 //
-// Time has the microseconds already.
+// Time already includes the microseconds.
 #include "import/rows.h"
 
 #include "base/arena.h"
@@ -65,7 +65,7 @@ static int read_header(struct ldms *l, struct error *e)
                : error_set(e, -EINVAL, "the first column is not #Time, as in LDMS' files");
 }
 
-// Cuts the line into as many cells as there are columns. 1, 0, -ENOMEM.
+// Cuts the line into as many cells as there are columns. Returns 1; 0 for a wrong number; -ENOMEM.
 static int read_cells(struct ldms *l)
 {
     struct str rest = l->lines.line;

@@ -23,10 +23,10 @@ struct parquet {
     struct parquet_cells cells[PARQUET_COLUMNS_MAX];
     struct import_hosts *to;
     struct import_stats *stats;
-    struct arena numbers; // of the row: tags that are whole numbers
+    struct arena numbers; // texts of the row's tags that are whole numbers
     struct store_label labels[PARQUET_COLUMNS_MAX];
     struct buf key;
-    bool point; // the row before has come to its series
+    bool point; // the previous row was a point whose series is known
 };
 _Static_assert((int)PARQUET_COLUMNS_MAX == (int)IMPORT_COLUMNS_OF_ROWS_MAX, "one limit");
 
@@ -75,7 +75,7 @@ static bool is_there(const struct parquet_cells *c, size_t row)
     return !c->there || c->there[row];
 }
 
-// Adds the tag of column i; false: no memory.
+// Adds the tag of column i. Returns false without memory.
 static bool add_tag(struct parquet *p, size_t i, size_t row, size_t *count)
 {
     const struct parquet_cells *c = &p->cells[i];
@@ -94,8 +94,8 @@ static bool add_tag(struct parquet *p, size_t i, size_t row, size_t *count)
     return true;
 }
 
-// Whether the row is a point of the series of the row before: their words have one place in the
-// dictionaries.
+// Whether the row is a point in the previous row's series. Equal words of a dictionary have equal
+// addresses, so comparing addresses suffices.
 static bool is_like_last(const struct parquet *p, size_t at)
 {
     for (size_t i = 0; i < p->roles.count; i++) {

@@ -43,7 +43,7 @@ bool import_kind_of(struct str text, enum import_kind *out)
 
 static void add_text(struct buf *key, struct str text)
 {
-    // With its length before it: no two series have one key.
+    // The length precedes the text, so that no two series have the same key.
     buf_add(key, &text.size, sizeof text.size);
     buf_add_str(key, text);
 }

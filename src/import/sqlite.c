@@ -1,5 +1,5 @@
 // sqlite.c - databases as `sonde export --format sqlite` writes them (export/sqlite.c draws the
-// tables). Points come in the order of their primary key: series after series.
+// tables). Points come in the order of their primary key, so series after series.
 #include "import/rows.h"
 
 #include "base/arena.h"
@@ -14,12 +14,12 @@ struct database {
     struct import_hosts *to;
     struct import_stats *stats;
     struct error *e;
-    // Of the series, the span or the annotation.
+    // Texts of the current series, span or annotation.
     struct arena texts;
     struct store_label labels[STORE_LABELS_MAX];
     size_t label_count;
     struct buf key;
-    bool point; // the row before has come to its series
+    bool point; // the previous row was a point whose series is known
 };
 
 static int fail(struct database *d)
@@ -38,7 +38,7 @@ static int no_memory(struct database *d)
     return error_set(d->e, -ENOMEM, "out of memory");
 }
 
-// The labels of `owner`. `tags`: SELECT key, value … WHERE … = ?.
+// Reads the labels of `owner`. `tags`: SELECT key, value … WHERE … = ?.
 static int read_labels(struct database *d, struct sqlite3_stmt *tags, int64_t owner)
 {
     int rc;

@@ -1,8 +1,8 @@
-// tensorboard.c - scalars of TensorBoard's event files, of any program that writes them.
+// tensorboard.c - scalars of TensorBoard's event files, from any program that writes them.
 //
-// In an event of sonde's own a tag NAME/KEY=VALUE,… is a metric with tags (export/tensorboard.c).
-// Any other tag is the name of a metric, also if it looks like that ("train/lr=0.1"). The metric
-// gets the tag `run`: the folder of the file, as TensorBoard shows it.
+// In an event of sonde's own, a tag NAME/KEY=VALUE,… is a metric with tags (export/tensorboard.c).
+// Any other tag is the name of a metric, even if it looks the same ("train/lr=0.1"). The metric
+// gets the tag `run`: the file's folder, as in TensorBoard.
 #include "import/rows.h"
 
 #include "base/arena.h"
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RECORD_MAX = 64 << 20 }; // pictures and graphs lie in these files, too
+enum { RECORD_MAX = 64 << 20 }; // large, because these files also contain pictures and graphs
 
 struct tensorboard {
     FILE *file;
@@ -24,12 +24,12 @@ struct tensorboard {
     struct str run;
     struct buf record, text, key;
     struct error *e;
-    // the descriptions of sonde's own tags, which only the first value of a tag has
+    // descriptions of sonde's own tags, because only the first value of a tag has one
     struct map abouts;
     struct arena arena;
 };
 
-// 1, 0 at the end, -EBADMSG: damaged or cut off, -ENOMEM.
+// Returns 1; 0 at the end; -EBADMSG for a damaged or truncated record; -ENOMEM.
 static int next_record(struct tensorboard *t)
 {
     uint8_t head[TFRECORD_HEAD_BYTES], tail[TFRECORD_FRAME_BYTES - TFRECORD_HEAD_BYTES];
@@ -50,7 +50,8 @@ static int next_record(struct tensorboard *t)
     return tfrecord_is_whole(buf_str(&t->record), bytes_u32(&b)) ? 1 : -EBADMSG;
 }
 
-// The labels of a tag whose last part has only pairs. Texts go to t->text, at these places.
+// Reads the labels from the last part of a tag. Their texts go to t->text and end at `ends`.
+// Returns false if the part does not consist of pairs.
 static bool read_labels(struct tensorboard *t, struct str pairs, size_t *ends, size_t *count)
 {
     *count = 0;
@@ -74,7 +75,7 @@ static ptrdiff_t last_slash(struct str tag)
     return at;
 }
 
-// What the first value of the tag said: "counter in seconds". NULL: no memory.
+// Returns the description from the tag's first value: "counter in seconds". NULL without memory.
 static const struct str *about_of(struct tensorboard *t, const struct tensorboard_scalar *s)
 {
     struct str *known;
@@ -91,7 +92,7 @@ static const struct str *about_of(struct tensorboard *t, const struct tensorboar
     return (const struct str *)(uintptr_t)*place;
 }
 
-// "counter in seconds: Processor time." → kind, unit, help.
+// Splits "counter in seconds: Processor time." into kind, unit and help.
 static void read_about(struct str about, struct import_row *row)
 {
     row->kind = str_starts(about, STR("counter")) ? IMPORT_COUNTER : IMPORT_GAUGE;
@@ -103,7 +104,7 @@ static void read_about(struct str about, struct import_row *row)
         row->help = str_slice(about, end + 2, about.size);
 }
 
-// A tag that sonde has written: NAME, or NAME/KEY=VALUE,…
+// Reads a tag that sonde has written: NAME, or NAME/KEY=VALUE,…
 static void read_own_tag(struct tensorboard *t, struct str tag, struct import_row *row,
                          struct store_label *labels)
 {
@@ -174,11 +175,12 @@ static int read_all(struct tensorboard *t, struct error *e)
     if (!records)
         return error_set(e, rc ? -EBADMSG : -ENODATA,
                          rc ? "no event file of TensorBoard" : "the file is empty");
-    t->stats->truncated = rc < 0; // the programs that write these files are often killed
+    // not an error, because the programs that write these files are often killed
+    t->stats->truncated = rc < 0;
     return import_rows_check(t->stats, e);
 }
 
-// The name of the folder: "lr0.1" of "logs/lr0.1/events.out.tfevents.1".
+// Returns the name of the folder: "lr0.1" of "logs/lr0.1/events.out.tfevents.1".
 static struct str folder_of(const char *path)
 {
     struct str rest = str_of(path), folder = {0};

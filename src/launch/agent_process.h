@@ -1,5 +1,5 @@
-// agent_process.h - the agent as a child process, with the things that outlive an agent and pass to
-// the next one: the socket for programs, the memory of programs, and the requested collectors.
+// agent_process.h - the agent as a child process, with the state that passes from one agent to the
+// next: the socket for programs, the memory of programs, and the requested collectors.
 //
 //   agent_process_command ─▶ the caller adds its options ─▶ agent_process_start ─▶ the agent ends
 //            ▲                                                                         │
@@ -17,9 +17,9 @@
 
 struct agent_process {
     struct child child;
-    int starts;                         // number of starts so far, failed ones included
-    char socket[FOLDER_PATH_MAX + 128]; // its path; empty before the first start
-    int listening;                      // on the socket, for every agent (agent_socket.h); -1: none
+    int starts;                         // including failed ones
+    char socket[FOLDER_PATH_MAX + 128]; // path of the socket; empty before the first start
+    int listening; // descriptor that every agent listens on (agent_socket.h); -1: none
     struct keeper_home keeper;
     struct collector_requests collectors;
 };
@@ -40,7 +40,7 @@ int agent_process_start(struct agent_process *a, struct child_command *c, struct
 void agent_process_read(struct agent_process *a);
 
 // Takes a line of wire/collector_line.h, without its verb, and sends it to the running agent and to
-// those that are started later. Returns 0 or a negative errno with a message.
+// all later ones. Returns 0 or a negative errno with a message.
 int agent_process_collect(struct agent_process *a, struct str wanted, struct error *e);
 
 // Asks the agent to end. After its end, new programs are refused. Idempotent.

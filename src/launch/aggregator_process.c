@@ -47,7 +47,7 @@ static int open_ports(struct aggregator_process *a, const struct aggregator_setu
                       struct error *e)
 {
     struct listener listener;
-    if (s->options->dragon_port) // opened before the HTTP server's socket, which takes any port
+    if (s->options->dragon_port) // before the HTTP server's socket, which may get any port
         open_dragon_port(a, s->options->dragon_port);
     int status = listen_on(s->options->listen, s->options->port, false, false, &listener, e);
     if (status == 0)

@@ -1,5 +1,5 @@
-// aggregator_process.h - the aggregator as a child process, with the things that outlive an
-// aggregator: the listening sockets of its HTTP server and its hub. So the job keeps its ports
+// aggregator_process.h - the aggregator as a child process, with the sockets that outlive an
+// aggregator: those on which its HTTP server and its hub listen. So the job keeps its ports
 // (http/listen.h).
 //
 // The owner polls child.control, reaps the child, and decides how often a new aggregator is
@@ -12,19 +12,19 @@
 
 struct launch_options;
 
-// The parts of its command line; all of them outlive the process.
+// Settings for the aggregator's command line; all of them outlive the process.
 struct aggregator_setup {
     const struct launch_options *options;
     const struct job *job;
     const struct nodes *nodes;
     const char *agent_socket, *token_file;
-    const char *key_file;           // of the hub; NULL: there are no other nodes
-    const char *tls_cert, *tls_key; // absolute: the aggregator goes to another folder
+    const char *key_file;           // key of the hub; NULL: there are no other nodes
+    const char *tls_cert, *tls_key; // absolute paths, because the aggregator changes its folder
 };
 
 struct aggregator_process {
     struct child child;
-    int starts;                   // number of starts so far, failed ones included
+    int starts;                   // including failed ones
     int dragon_listening;         // -1: none
     int listening, hub_listening; // -1: none
 };

@@ -73,7 +73,7 @@ static void put_here_first(struct allocation *a)
 
 int allocation_read_hostfile(const char *path, struct hosts *out, struct error *e)
 {
-    char whole[FOLDER_PATH_MAX]; // the path may be a link
+    char whole[FOLDER_PATH_MAX]; // the file's real path, because the given one may be a link
     if (!realpath(path, whole))
         return error_set(e, -errno, "cannot read %s: %s", path, strerror(errno));
     struct buf text;
@@ -163,7 +163,8 @@ static long variable(const char *name, long otherwise)
 
 int allocation_copies(long *rank)
 {
-    // A batch script has no step, or one with a single task; SLURM_PROCID alone is set there, too.
+    // Slurm starts copies in a step of several tasks. A batch script has no step, or one with a
+    // single task, but has SLURM_PROCID, too.
     static const struct {
         const char *size, *rank;
     } starters[] = {

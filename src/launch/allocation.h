@@ -1,4 +1,5 @@
-// allocation.h - the nodes of the job, the source that names them, and the way to reach them.
+// allocation.h - the nodes of the job, the source of their names, and the program that reaches
+// them.
 //
 // The first source that is set counts:
 //   --hosts LIST, --hostfile FILE    ssh
@@ -15,8 +16,8 @@ enum allocation_kind { ALLOCATION_LOCAL, ALLOCATION_SSH, ALLOCATION_SLURM, ALLOC
 
 struct allocation {
     enum allocation_kind kind;
-    struct hosts hosts; // the node that we run on first; empty when local
-    // hosts.names[0] is this machine; false: this machine is not in the list (a login node with
+    struct hosts hosts; // this machine comes first if it is one of them; empty when local
+    // hosts.names[0] is this machine. False: this machine is not in the list (a login node with
     // salloc)
     bool here;
 };
@@ -27,7 +28,7 @@ int allocation_find(const char *hosts, const char *hostfile, struct allocation *
                     struct error *e);
 void allocation_free(struct allocation *a);
 
-// The launcher's name of a node; `own` is the name of this machine, which is the only node of a
+// Returns the launcher's name of a node. `own` is the name of this machine, the only node of a
 // local allocation.
 static inline const char *allocation_name(const struct allocation *a, size_t node, const char *own)
 {
@@ -48,7 +49,7 @@ int allocation_read_hostfile(const char *path, struct hosts *out, struct error *
 // else 0. *rank is its index.
 int allocation_copies(long *rank);
 
-// True if the name (or address) is this machine's: its own name, with or without domain, or an
+// Whether the name or address belongs to this machine: its own name, with or without domain, or an
 // address of its interfaces.
 bool allocation_is_here(const char *name);
 

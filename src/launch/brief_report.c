@@ -18,7 +18,7 @@ static _Noreturn void become_report(const char *folder, int out, pid_t parent)
 {
     static const char *const unset[] = {"SONDE_CONFIG", "DRAGON_TELEMETRY_CONFIG"};
     forked_begin(parent, SIGKILL);
-    setsid(); // a session of its own: only the launcher handles Ctrl-C on the terminal
+    setsid(); // a session of its own, so that only the launcher handles Ctrl-C on the terminal
     int null = open("/dev/null", O_RDWR);
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
         dup2(null, STDERR_FILENO) < 0)

@@ -7,16 +7,16 @@
 //       ◀──── pipe: all lines, or none ────┘
 //
 // The report must not delay the end of a run. So the launcher kills a report that takes longer than
-// BRIEF_REPORT_MS, and prints no part of it. No failure of the report is an error of the run.
+// BRIEF_REPORT_MS, and prints no part of it. A failing report is not an error of the run.
 #ifndef SONDE_LAUNCH_BRIEF_REPORT_H
 #define SONDE_LAUNCH_BRIEF_REPORT_H
 
 #include <stdint.h>
 
 enum {
-    BRIEF_REPORT_LEAST_S = 10, // a shorter run has no report at its end
+    BRIEF_REPORT_LEAST_S = 10, // runs shorter than this end without a report
     BRIEF_REPORT_MS = 1000,
-    BRIEF_REPORT_BYTES = 4096, // of its lines
+    BRIEF_REPORT_BYTES = 4096, // size limit of its lines
 };
 
 // Prints the lines about the recordings in `folder`, whose command ran from start to end.

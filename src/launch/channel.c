@@ -27,7 +27,7 @@ static _Noreturn void become(char *const argv[], const int fds[3], int death_sig
     forked_begin(parent, death_signal);
     setsid();
     for (int i = 0; i < 3; i++)
-        dup2(fds[i], i); // all three are above 2: see channel_start
+        dup2(fds[i], i); // all three are above 2, see channel_start
     execvp(argv[0], argv);
     dprintf(STDERR_FILENO, "cannot run %s: %s\n", argv[0], strerror(errno));
     _exit(127);
@@ -88,7 +88,7 @@ void channel_flush(struct channel *c)
             continue;
         if (n < 0 && errno == EAGAIN)
             return;
-        if (n < 0) { // the process has stopped reading; its exit tells the reason
+        if (n < 0) { // the process has stopped reading; its exit will tell the reason
             channel_finish(c);
             return;
         }

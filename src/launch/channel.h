@@ -1,9 +1,9 @@
 // channel.h - a process that the launcher exchanges lines with: srun or ssh, and `sonde node`
 // behind it.
 //
-//   we ──lines──▶ its standard input          lines that the full pipe does not take wait here
+//   we ──lines──▶ its standard input          while the pipe is full, lines wait here
 //   we ◀─lines─── its standard output         answers
-//   we ◀─lines─── its standard error          messages for people, and reasons of failures
+//   we ◀─lines─── its standard error          messages for people, reasons of failures
 //
 // The process has a session of its own, so Ctrl-C on the terminal does not reach it. If the
 // launcher dies, the process reads the end of its standard input.
@@ -33,16 +33,16 @@ struct channel {
     struct channel_line answer, word; // the beginning of the next line
 };
 
-// Starts argv (found in PATH); `death_signal` (0 = none) is sent to it if the launcher dies. 0, or
-// a negative errno with a message; then the channel is as channel_none made it. A program that
-// cannot be executed says so on its standard error and ends.
+// Starts argv (found in PATH). If the launcher dies, the kernel sends `death_signal` (0 = none) to
+// the process. Returns 0, or a negative errno with a message; then the channel is as channel_none
+// made it. A program that cannot be executed is reported on the channel's standard error.
 int channel_start(struct channel *c, char *const argv[], int death_signal, struct error *e);
 void channel_none(struct channel *c);
 
 // Sends text, now or later. Drops it after channel_finish, and if too much is waiting.
 void channel_send(struct channel *c, struct str text);
-void channel_flush(struct channel *c);                    // the pipe has room again
-static inline bool channel_waits(const struct channel *c) // text is waiting for room
+void channel_flush(struct channel *c);                    // call it when the pipe has room again
+static inline bool channel_waits(const struct channel *c) // whether text waits for room
 {
     return c->to >= 0 && c->pending.size > 0;
 }

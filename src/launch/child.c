@@ -67,8 +67,7 @@ static void close_from(unsigned first)
 static _Noreturn void become(struct child_command *command, int control, pid_t parent)
 {
     forked_begin(parent, SIGTERM);
-    // a file that reaches its size limit causes an error, which is counted, and must not end the
-    // process
+    // at its size limit a file causes an error, which is counted; it must not end the process
     signal(SIGXFSZ, SIG_IGN);
     setsid();
     int null = open("/dev/null", O_RDWR);
@@ -83,7 +82,7 @@ static _Noreturn void become(struct child_command *command, int control, pid_t p
     close_from((unsigned)(CHILD_HANDED_FD + command->handed_count));
     if (chdir("/") < 0)
         _exit(1);
-    // The arguments contain all that the new process needs.
+    // The arguments contain all settings for the new process.
     unsetenv("SONDE_CONFIG");
     unsetenv("DRAGON_TELEMETRY_CONFIG");
     execv("/proc/self/exe", command->argv);
@@ -114,7 +113,7 @@ int child_start(struct child *c, const char *what, struct child_command *command
         return error_set(e, -code, "cannot start the %s: %s", what, strerror(code));
     }
     c->state = CHILD_STARTING;
-    c->early_ends--; // it is not known yet whether the child ends early
+    c->early_ends--; // until the child has lived long enough, nobody knows whether it ends early
     c->started_ns = clock_monotonic_ns();
     c->pid = pid;
     c->control = pair[0];
@@ -128,7 +127,7 @@ static void close_control(struct child *c)
     c->control = -1;
 }
 
-// Handles a complete line.
+// Handles a complete line of a starting child.
 static void take_line(struct child *c)
 {
     struct str line = {c->line, c->line_size};
@@ -196,7 +195,7 @@ void child_stop(struct child *c)
 void child_reaped(struct child *c, int status)
 {
     descendants_end_session(c->pid);
-    child_read(c); // its last words
+    child_read(c); // reads its last messages
     close_control(c);
     buf_free(&c->later);
     c->state = CHILD_GONE;

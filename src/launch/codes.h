@@ -1,5 +1,5 @@
-// codes.h - exit codes of a run other than those of the command, and the time that its processes
-// may take to start.
+// codes.h - exit codes of a run other than those of the command, and the time limit for the start
+// of its processes.
 #ifndef SONDE_LAUNCH_CODES_H
 #define SONDE_LAUNCH_CODES_H
 

@@ -10,10 +10,10 @@
 #include "wire/collector_line.h"
 
 struct collector_requests {
-    char *lines[COLLECTORS_MAX]; // "NAME …", owned; NULL: none. Zero-initialise it
+    char *lines[COLLECTORS_MAX]; // "NAME …", owned; NULL: none
 };
 
-// Takes a line without its verb: "NAME …" or "NAME". Returns 0, or with a message -E2BIG
+// Adds a line without its verb: "NAME …" or "NAME". Returns 0, or with a message -E2BIG
 // (COLLECTORS_MAX), -EINVAL (no name) or -ENOMEM.
 int collector_requests_take(struct collector_requests *c, struct str wanted, struct error *e);
 

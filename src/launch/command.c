@@ -119,7 +119,7 @@ static int cannot_run(const char *name, int code, struct error *e)
 int command_become(char *const *command, const struct command_environment *env, struct error *e)
 {
     char **arguments = command_arguments(command);
-    char *const *words = arguments ? arguments : command; // without memory: unchanged
+    char *const *words = arguments ? arguments : command; // without memory, the command's own words
     set_environment(env);
     execvp(words[0], words);
     int status = cannot_run(words[0], errno, e);
@@ -144,7 +144,7 @@ pid_t command_start(char *const *command, const struct command_environment *env,
     pid_t self = getpid(), pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (getppid() != self) // the launcher died before the line above
+        if (getppid() != self) // the launcher died before the kernel knew of the death signal
             _exit(LAUNCH_SIGNALLED + SIGTERM);
         signals_restore(signals);
         set_environment(env);

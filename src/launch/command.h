@@ -11,7 +11,7 @@
 
 enum { COMMAND_VARIABLES_MAX = 20 };
 
-// Variables of the command's environment, in addition to the launcher's own.
+// Variables that the command gets in addition to the launcher's own.
 struct command_environment {
     struct {
         const char *name;
@@ -23,28 +23,28 @@ void command_set(struct command_environment *env, const char *name, const char *
     __attribute__((format(printf, 3, 4)));
 void command_environment_free(struct command_environment *env);
 
-// The Python that programs run with: python3 of $VIRTUAL_ENV, else of $PATH. The caller frees it;
-// NULL: no memory.
+// Returns the Python that runs programs: python3 of $VIRTUAL_ENV, else of $PATH. The caller frees
+// the text; NULL without memory.
 char *command_python(void);
 
-// The arguments for exec: those of the command; if it is a .py file, with command_python() in
-// front. The array is freed with command_arguments_free; NULL: no memory.
+// Returns the arguments for exec: the command's words, with command_python() before a .py file.
+// Free the array with command_arguments_free; NULL without memory.
 char **command_arguments(char *const *command);
 void command_arguments_free(char **arguments);
 
 // Starts the command in the launcher's process group, so that the terminal's signals reach it; it
 // gets SIGTERM if the launcher dies. Returns the pid, or a negative errno with a message. After a
-// failure, *unstarted tells whether fork failed (else exec did).
+// failure, *unstarted is true if fork failed, false if exec did.
 pid_t command_start(char *const *command, const struct command_environment *env,
                     const struct signals *signals, bool *unstarted, struct error *e);
 
-// Replaces this process with the command. Returns only on failure, with a negative errno and words.
+// Replaces this process with the command. Returns only on failure: a negative errno with a message.
 int command_become(char *const *command, const struct command_environment *env, struct error *e);
 
-// 127 if the command does not exist, 126 if it cannot be executed.
+// Returns 127 if the command does not exist, 126 if it cannot be executed.
 int command_failure_code(int status);
 
-// The exit code in a wait status, or 128 + the number of the signal.
+// Returns the exit code in a wait status, or 128 + the number of the signal.
 int command_exit_code(int status);
 
 #endif

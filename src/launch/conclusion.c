@@ -90,7 +90,7 @@ void conclusion(struct job *job, const struct launch_options *o, const struct no
     struct summary summary = {0};
     struct error e;
     bool recorded = summary_add_folder(job->folder, &summary, &e) == 0;
-    // Values that programs on other nodes emitted are in the files of those nodes.
+    // Values that programs emitted on other nodes are in those nodes' files.
     job->emitted = summary.emitted       ? JOB_EMITTED
                    : nodes_others(nodes) ? JOB_EMITTED_UNKNOWN
                                          : JOB_EMITTED_NOTHING;

@@ -1,5 +1,5 @@
-// conclusion.h - the last step of a run, which leaves a summary on standard error and a recording,
-// and nothing else.
+// conclusion.h - the last step of a run: prints a summary on standard error, keeps the recording,
+// and removes everything else.
 #ifndef SONDE_LAUNCH_CONCLUSION_H
 #define SONDE_LAUNCH_CONCLUSION_H
 
@@ -12,8 +12,8 @@ struct launch_options;
 // moves the recording to job->record, prints the findings of a report (brief_report.h), reports
 // where the recordings of other nodes are, and removes the run folder and an empty `base`. If a
 // recording cannot be moved, it stays in the run folder, and a message says so. `runs` is the
-// folder of the kept runs (empty: the recording goes elsewhere); old recordings there make room for
-// the new one.
+// folder of the kept runs, from which old recordings are removed to make room for the new one;
+// empty if the recording lies elsewhere.
 void conclusion(struct job *job, const struct launch_options *o, const struct nodes *nodes,
                 const char *base, const char *runs);
 

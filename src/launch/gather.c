@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 enum file_state {
-    FILE_THERE,   // the file is on its node: still being closed, or not to be fetched
+    FILE_THERE,   // on its node: still being closed, or not to be fetched
     FILE_ASKED,   // the aggregator is fetching it
-    FILE_FETCHED, // it is here
+    FILE_FETCHED, // here
     FILE_STAYS,
 };
 
@@ -28,12 +28,13 @@ struct gather {
     const struct job *job;
     char mark[80];
     struct gathered *all;
-    size_t count, closing; // number of nodes whose agents still close files, at the last check
+    // number of nodes; of those whose agents still close files, at the last check
+    size_t count, closing;
     uint64_t bytes;
     int64_t began_ns, moved_ns, said_ns;
 };
 
-// A unique name.
+// Chooses a unique name for the mark.
 static int make_mark(struct gather *g, struct error *e)
 {
     char path[FOLDER_PATH_MAX];

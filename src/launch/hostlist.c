@@ -130,7 +130,7 @@ static int add_ranges(struct entry *entry, size_t size, struct str ranges, struc
     return 0;
 }
 
-// name[0..size) is complete, `rest` is still to be expanded.
+// Adds the names that begin with name[0..size); `rest` still has to be expanded.
 static int add_from(struct entry *entry, size_t size, struct str rest)
 {
     ptrdiff_t open = str_find_char(rest, '[');
@@ -156,7 +156,7 @@ static int add_from(struct entry *entry, size_t size, struct str rest)
     return status;
 }
 
-// The end of the entry: the first comma outside brackets.
+// Returns the size of the first entry: up to the first comma outside brackets.
 static size_t entry_size(struct str list)
 {
     bool inside = false;

@@ -20,14 +20,15 @@ enum {
     HOSTS_MAX = 16384,         // hosts of one job
     HOST_NAME_MAX_BYTES = 255, // of one name (DNS)
     HOSTLIST_BRACKETS_MAX = 8, // in one entry
-    HOSTLIST_DIGITS_MAX = 9,   // of one number
+    HOSTLIST_DIGITS_MAX = 9,   // of one number in brackets
     // names of one list, repeated ones included
     HOSTLIST_NAMES_MAX = 4 * HOSTS_MAX,
-    HOSTLIST_BYTES_MAX = 1 << 22, // of a list or a file of hosts: every name at its longest
+    // of a list or a file of hosts, enough for HOSTS_MAX names of the greatest length
+    HOSTLIST_BYTES_MAX = 1 << 22,
 };
 
-// Zero-initialise it; free it with hosts_free. Each name is owned and occurs once, in the order of
-// first mention.
+// Zero-initialise it; free it with hosts_free. Each name is owned and occurs once; the order is
+// that of the first mentions.
 struct hosts {
     char **names;
     size_t count, capacity;
@@ -35,15 +36,15 @@ struct hosts {
 };
 void hosts_free(struct hosts *h);
 
-// Adds a name unless the set has it. -EINVAL for a name that no host can have (empty, too long, a
-// leading '-', bytes other than letters, digits and ".-_:"): names end up in the arguments of ssh
-// and srun. -E2BIG past HOSTS_MAX.
+// Adds a name unless the set has it. Returns -EINVAL for a name that no host can have (empty, too
+// long, a leading '-', bytes other than letters, digits and ".-_:"): names end up in the arguments
+// of ssh and srun. -E2BIG past HOSTS_MAX.
 int hosts_add(struct hosts *h, struct str name, struct error *e);
 
 // The name's index, or -1.
 ptrdiff_t hosts_find(const struct hosts *h, struct str name);
 
-// Adds the names of the list. On failure, the names before the faulty place have been added.
+// Adds the names of the list. On failure, the names before the faulty part have been added.
 int hostlist_parse(struct str list, struct hosts *out, struct error *e);
 
 #endif

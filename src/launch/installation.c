@@ -8,11 +8,12 @@
 
 enum { PLACES_MAX = 3 };
 
-// `places` are patterns from the program's folder, the installed one first: a wheel puts the Python
-// package into the folder of the Python that installs it, which only that Python's version names.
+// `places` are patterns relative to the program's folder, the installed one first. A wheel puts the
+// Python package into a folder named after Python's version, so it is found by a pattern.
 static const struct part {
     const char *name;
-    const char *proof; // a file of the part that no other program installs
+    // a file of the part that no other program installs: proves that the part is there
+    const char *proof;
     const char *places[PLACES_MAX];
 } parts[INSTALLATION_PARTS] = {
     [INSTALLATION_HEADERS] = {"headers", "sonde.h", {SONDE_INCLUDE_FOLDER}},
@@ -46,7 +47,7 @@ static bool own_folder(char path[PATH_MAX])
     return true;
 }
 
-// Escapes the characters that a pattern would not read as themselves.
+// Escapes the characters that have a meaning in patterns.
 static void escape(const char *text, char pattern[2 * PATH_MAX])
 {
     for (; *text; text++) {
@@ -57,7 +58,7 @@ static void escape(const char *text, char pattern[2 * PATH_MAX])
     *pattern = 0;
 }
 
-// Writes the folder of the first file that matches, without the name of the file itself.
+// Writes the folder of the first file that matches, without the file's own name.
 static bool find_match(const char *pattern, size_t proof_size, char path[PATH_MAX])
 {
     glob_t found;

@@ -2,10 +2,9 @@
 // works in any folder, and a virtual environment can be moved.
 //
 //   PREFIX/bin/sonde          this program
-//   PREFIX/include, lib, …    where the build's options put them (meson.build passes the way there)
+//   PREFIX/include, lib, …    as the build's options say (meson.build passes the relative paths)
 //
-// In the build tree, the program finds what the build tree has: the libraries of --trace and the
-// Python package.
+// In the build tree, the program finds the libraries of --trace and the Python package there.
 #ifndef SONDE_LAUNCH_INSTALLATION_H
 #define SONDE_LAUNCH_INSTALLATION_H
 
@@ -26,8 +25,8 @@ enum installation_part {
 // The part's name for people.
 const char *installation_name(enum installation_part part);
 
-// Finds the folder of a part. False: the part is not installed; `path` then has the folder where it
-// should be, or is empty if the program's own path is unknown.
+// Finds the folder of a part. Returns false if the part is not installed; `path` is then the folder
+// where it should be, or empty if the program's own path is unknown.
 bool installation_find(enum installation_part part, char path[PATH_MAX]);
 
 #endif

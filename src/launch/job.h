@@ -35,11 +35,11 @@ struct job {
     char folder[FOLDER_PATH_MAX]; // the run folder; empty in a recording
     char record[FOLDER_PATH_MAX]; // the recording's folder; empty if none is kept
     char url[JOB_URL_MAX];        // without the token; empty without an HTTP server
-    // the server's own certificate, which clients on this machine trust; empty: none
+    // the server's self-signed certificate, which clients on this machine trust; empty: none
     char certificate[FOLDER_PATH_MAX];
     char *command;            // owned
-    int64_t start_ns, end_ns; // end: 0 while it runs
-    pid_t pid;                // the launcher's
+    int64_t start_ns, end_ns; // end_ns: 0 while it runs
+    pid_t pid;                // of the launcher
     int level;
     double rate_s;
     int exit_code; // of the command; -1 while it runs
@@ -49,20 +49,20 @@ struct job {
     struct json_t *about;     // run_metadata.h; owned; NULL: no facts
 };
 
-// Clears it; frees what it owns.
+// Frees all that *j owns, and clears it.
 void job_free(struct job *j);
 
-// The name that --name gave; "" without one.
+// Returns the name that --name gave; "" without one.
 const char *job_name(const struct job *j);
 
-// The job's id from the environment: SONDE_JOB, SLURM_JOB_ID, PBS_JOBID, else date-time-pid.
-// Characters that a file name should not have become '_'.
+// Chooses the job's id: SONDE_JOB, SLURM_JOB_ID or PBS_JOBID of the environment, else
+// date-time-pid. Characters that do not belong in a file's name become '_'.
 void job_choose_id(int64_t now_ns, char out[JOB_ID_MAX + 1]);
 
-// The host's name up to the first dot.
+// Writes the host's name up to the first dot.
 void job_host(char out[JOB_HOST_MAX + 1]);
 
-// The command, quoted for a shell and cut at JOB_COMMAND_MAX. NULL: no memory.
+// Returns the command, quoted for a shell and cut at JOB_COMMAND_MAX; NULL without memory.
 char *job_command_text(char *const *command);
 
 // Makes BASE/ID (if it exists: BASE/ID-2, …), takes its lock, and sets j->id and j->folder. The
@@ -74,11 +74,11 @@ int job_make_folder(struct job *j, const char *base, const char *taken, int *loc
 // Writes folder/name, mode 0600.
 int job_write(const struct job *j, const char *folder, const char *name, struct error *e);
 
-// Reads a file that job_write wrote; j->folder stays empty. -EBADMSG for any other file.
+// Reads a file that job_write wrote; j->folder stays empty. Returns -EBADMSG for any other file.
 int job_read(const char *path, struct job *j, struct error *e);
 
-// Whether the lock of this run folder is held: by its launcher, or by a process that cleans up
-// after a killed one.
+// Whether a process holds the lock of this run folder: its launcher, or a process that cleans up
+// after a killed launcher.
 bool job_lives(const char *folder);
 
 // Takes the lock of a run folder whose launcher has ended. Returns the descriptor, or -EBUSY.

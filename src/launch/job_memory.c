@@ -33,7 +33,8 @@ static uint64_t own_bytes(long pid)
     return kib << 10;
 }
 
-// The value of "--NAME=NUMBER" in a command line of `size` bytes, in which a NUL ends each word.
+// Finds "--NAME=NUMBER" in a command line of `size` bytes, in which a NUL ends each word. Returns
+// the number.
 static uint64_t number_of(const char *line, size_t size, const char *name)
 {
     size_t length = strlen(name);
@@ -56,7 +57,7 @@ static void look_at_child(long pid, struct job_memory *out)
         uint64_t query = number_of(line, size, "--query-memory="),
                  all = number_of(line, size, "--aggregator-memory=");
         out->aggregator_bytes = own_bytes(pid);
-        out->aggregator_limit_bytes = query > all / 2 ? query * 2 : all; // as serve_limits has it
+        out->aggregator_limit_bytes = query > all / 2 ? query * 2 : all; // like serve_limits
     }
 }
 

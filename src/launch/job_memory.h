@@ -7,12 +7,12 @@
 #include <sys/types.h>
 
 struct job_memory {
-    // 0 = no agent runs now, or the kernel does not report it
+    // 0: no agent runs now, or the kernel does not report its memory
     uint64_t agent_bytes, agent_limit_bytes;
     uint64_t aggregator_bytes, aggregator_limit_bytes;
 };
 
-// Looks at the present children of the job's launcher, so it finds restarted ones, too.
+// Reads the present children of the job's launcher, so it finds restarted ones, too.
 void job_memory_read(pid_t launcher, struct job_memory *out);
 
 #endif

@@ -59,7 +59,7 @@ static void forget(struct keeper_home *k, uint64_t program)
         }
 }
 
-// False: there is no further message.
+// Returns false if no message is left.
 static bool read_message(struct keeper_home *k)
 {
     struct keeper_message text = {0};
@@ -72,13 +72,13 @@ static bool read_message(struct keeper_home *k)
         keep(k, text.program, fds);
         return true;
     }
-    descriptors_close(fds, count); // there was no room for both
+    descriptors_close(fds, count); // only one of the two arrived, because there was no room
     if (got == sizeof text && !text.kept)
         forget(k, text.program);
     return got > 0;
 }
 
-// The agent that had the other end has gone.
+// The agent at the other end has ended.
 static void close_socket(struct keeper_home *k)
 {
     if (k->fd >= 0)
@@ -99,7 +99,7 @@ void keeper_home_read(struct keeper_home *k)
 
 int keeper_home_open(struct keeper_home *k)
 {
-    keeper_home_read(k); // the last words of an agent that was killed
+    keeper_home_read(k); // reads the last messages of an agent that was killed
     close_socket(k);
     for (size_t i = 0; i < k->count; i++)
         k->kept[i].anew = false;

@@ -7,8 +7,8 @@
 //
 // A program takes two descriptors of the launcher's limit (RLIMIT_NOFILE), of which KEEPER_SPARE
 // stay free for other uses: 480 programs with the usual 1024. The launcher does not keep the memory
-// of further programs: what such a program has not handed over when its agent is killed is lost if
-// the program ends before the next agent runs.
+// of further programs: if the agent is killed, and such a program ends before the next agent runs,
+// the data that the program had not yet handed over are lost.
 #ifndef SONDE_LAUNCH_KEEPER_H
 #define SONDE_LAUNCH_KEEPER_H
 
@@ -20,7 +20,7 @@ enum { KEEPER_SPARE = 64, KEEPER_PROGRAMS_MAX = 4096 };
 struct kept {
     uint64_t program;
     int fds[2];
-    bool anew; // passed by the agent that runs now
+    bool anew; // the present agent has passed it
 };
 
 struct keeper_home {
@@ -31,13 +31,14 @@ struct keeper_home {
 
 void keeper_home_init(struct keeper_home *k);
 
-// Called before an agent is started. Returns a descriptor to hand to the child; the caller closes
-// it. -1: none could be made, and the agent runs without. Keeps what the previous agent has passed.
+// Call it before starting an agent. Returns a descriptor to hand to the child, which the caller
+// closes; -1 if none could be made, and the agent runs without. Keeps the memory that the previous
+// agent has passed.
 int keeper_home_open(struct keeper_home *k);
 
 void keeper_home_read(struct keeper_home *k); // reads the agent's messages
-// the agent is ready: it has passed all programs that it knows
+// Call it when the agent is ready, because it has then passed all programs that it knows.
 void keeper_home_settle(struct keeper_home *k);
-void keeper_home_close(struct keeper_home *k); // lets go of everything. Idempotent.
+void keeper_home_close(struct keeper_home *k); // closes all descriptors; idempotent
 
 #endif

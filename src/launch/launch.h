@@ -15,7 +15,7 @@
 
 enum {
     LAUNCH_PATH_BYTES = FOLDER_PATH_MAX + 128,
-    LAUNCH_LOOK_MS = 50, // between two polls of states that have no event
+    LAUNCH_LOOK_MS = 50, // period of polling states that have no event
     NODE_ARGUMENTS_MAX = 8,
 };
 
@@ -24,25 +24,25 @@ struct launch {
     struct job job;
     struct signals signals;
     int lock_fd;
-    // runs: empty unless it takes the recording
+    // `runs`: empty if the recording lies elsewhere
     char base[FOLDER_PATH_MAX], runs[FOLDER_PATH_MAX];
     char token_file[LAUNCH_PATH_BYTES], hostfile[LAUNCH_PATH_BYTES];
     char token[TOKEN_TEXT_MAX];
-    // of the hub; empty without other nodes
+    // key of the hub; empty without other nodes
     char key_file[LAUNCH_PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1];
     int hub_port; // 0: not known yet
-    // absolute: the aggregator goes to another folder
+    // absolute paths, because the aggregator changes its folder
     char tls_cert[FOLDER_PATH_MAX], tls_key[FOLDER_PATH_MAX];
     struct agent_process agent;
     struct aggregator_process aggregator;
-    int hostfile_fd; // a hostfile in memory; -1: it is a file
-    bool up;         // the start is complete: addresses can be published
+    int hostfile_fd; // a hostfile in memory; -1: a file in the folder
+    bool up;         // the start is complete, so addresses can be published
     pid_t command;   // 0 before it starts and after it has ended
     int command_status;
     int64_t ended_ns; // CLOCK_MONOTONIC
-    int interrupted;  // a signal that came before the command started
+    int interrupted;  // a signal that arrived before the command started
     bool hurry;       // the user does not want to wait for the end of the agent
-    bool end_asked;   // the command was asked to end: it is not started again
+    bool end_asked;   // the command was asked to end, so it is not started again
     bool unstarted;   // fork failed, for the reason `why`: this process becomes the command
     struct error why;
     struct nodes *nodes;

@@ -5,7 +5,7 @@
 #include "launch/launch.h"
 
 // Makes l->base, the run folder in it, and its files. Returns 0, or a negative errno with a
-// message; on failure, what was made stays.
+// message; on failure, the folders made so far stay.
 int launch_folder_make(struct launch *l, struct error *e);
 
 // Finds the files of --tls-cert and --tls-key. It runs before any process starts, so the user can

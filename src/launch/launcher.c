@@ -71,7 +71,8 @@ static void start_telemetry(struct launch *l)
         (l->agent.child.state == CHILD_STARTING || l->aggregator.child.state == CHILD_STARTING) &&
         !l->interrupted && clock_monotonic_ns() < deadline_ns)
         supervisor_turn(l, deadline_ns);
-    while (nodes_starting(l->nodes) && !l->interrupted) // each has a deadline of its own
+    // bounded: each start has a deadline of its own
+    while (nodes_starting(l->nodes) && !l->interrupted)
         supervisor_turn(l, 0);
     l->up = true;
     supervisor_publish(l);
@@ -91,7 +92,8 @@ static void say_where(const struct launch *l)
         fprintf(stderr, "sonde: job %s: sonde open %s shows its page\n", l->job.id, l->job.id);
         return;
     }
-    // Kept out of the logs of batch jobs, which other users may be able to read.
+    // The address with the token stays out of the logs of batch jobs, which other users may be able
+    // to read.
     char view[TOKEN_TEXT_MAX];
     token_of_role(str_of(l->token), ROLE_VIEW, view);
     if (isatty(STDERR_FILENO))
@@ -118,7 +120,7 @@ static void set_environment(const struct launch *l, struct command_environment *
     command_set(env, "SONDE_JOB", "%s", l->job.id);
     command_set(env, "SONDE_RUN_DIR", "%.*s", (int)(strrchr(l->base, '/') - l->base), l->base);
     if (l->o->tls_cert &&
-        !getenv("SONDE_CA")) // HTTPS clients of the command trust our own certificate
+        !getenv("SONDE_CA")) // so that HTTPS clients of the command trust our own certificate
         command_set(env, "SONDE_CA", "%s", l->tls_cert);
     char config[FOLDER_PATH_MAX]; // absolute: the command may change its folder
     if (l->o->config && realpath(l->o->config, config))
@@ -183,7 +185,7 @@ static int run_attempt(struct launch *l)
     return command_exit_code(l->command_status);
 }
 
-// Runs the command, and starts it again as the rules of restarts say. Returns the exit code.
+// Runs the command, and starts it again under the rules of restarts. Returns the exit code.
 static int run_command(struct launch *l)
 {
     if (nodes_restartable(l->nodes))
@@ -202,7 +204,7 @@ static int run_command(struct launch *l)
             l->ended_ns = ended_ns;
             return verdict == RESTART_GIVE_UP ? LAUNCH_GAVE_UP : code;
         }
-        shutdown_command(l); // processes that the command has left running
+        shutdown_command(l); // ends the processes that the command has left running
         while (nodes_starting(l->nodes) && !l->interrupted)
             supervisor_turn(l, 0);
     }
@@ -239,7 +241,7 @@ static int run_with_telemetry(struct launch *l, struct error *e)
     say_where(l);
     trace_warn(l->o->trace, l->o->command);
     l->job.exit_code = run_command(l);
-    if (l->unstarted) { // telemetry may hold the resources that the command lacks
+    if (l->unstarted) { // telemetry may hold the resources that the command needs
         log_warning("%s; telemetry ends, so that the command can take this process", l->why.text);
         shutdown_unused(l);
         return become_command(l, e);
@@ -250,8 +252,8 @@ static int run_with_telemetry(struct launch *l, struct error *e)
     return l->job.exit_code;
 }
 
-// There is no place for telemetry. The command runs all the same, under the rules of restarts if
-// there are any.
+// Called if there is no place for telemetry. The command runs all the same, under the rules of
+// restarts if there are any.
 static int run_without_telemetry(struct launch *l, struct error *e)
 {
     if (l->o->nodes.strict)

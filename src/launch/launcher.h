@@ -14,15 +14,15 @@
 //
 // A failure of telemetry never stops the command: one line says what failed and what is lost, and
 // the command runs with the remaining telemetry, or without any (plain.h). With --strict the
-// command does not run then. After a wrong option it does not run either, because the user can mend
-// that. The launcher replaces an agent that dies, and the new one appends to the same file.
+// command does not run then. After a wrong option it never runs, because the user can correct the
+// option. The launcher replaces an agent that dies, and the new one appends to the same file.
 #ifndef SONDE_LAUNCH_LAUNCHER_H
 #define SONDE_LAUNCH_LAUNCHER_H
 
 #include "launch/run.h"
 
 // Returns the command's exit code. LAUNCH_FAILED, LAUNCH_WRONG_OPTION: nothing was started, and e
-// says why. e->code is 0 if there is no message.
+// has the reason. e->code is 0 if there is no message.
 int launch_run(const struct launch_options *options, struct error *e);
 
 #endif

@@ -9,8 +9,8 @@
 
 enum { FILE_BYTES_MAX = 64 * 1024 };
 
-// The file below `root`, at most FILE_BYTES_MAX of it; empty: it is not there. Files of /proc have
-// no size, so folder_read is no way to read them.
+// Reads the file below `root`, at most FILE_BYTES_MAX of it; empty if it does not exist.
+// folder_read cannot read files of /proc, because they report no size.
 static struct str read_file(const char *root, const char *path, struct buf *out)
 {
     char whole[FOLDER_PATH_MAX];
@@ -25,7 +25,7 @@ static struct str read_file(const char *root, const char *path, struct buf *out)
     return buf_str(out);
 }
 
-// The value of the first line "KEY<separator>VALUE", without blanks and quotes around it.
+// Returns the value of the first line "KEY<separator>VALUE", without surrounding blanks and quotes.
 static struct str value_of(struct str text, struct str key, char separator)
 {
     while (text.data) {
@@ -40,7 +40,7 @@ static struct str value_of(struct str text, struct str key, char separator)
     return (struct str){0};
 }
 
-// NULL: empty, too long, or no printable text.
+// Returns NULL for a text that is empty, too long or not printable.
 static json_t *text_of(struct str value)
 {
     const unsigned char *at = (const unsigned char *)value.data;
@@ -109,7 +109,7 @@ static void count_nvidia(const char *root, const char *entry, json_t *counts)
     buf_free(&text);
 }
 
-// The cards of AMD have a name of their own; those of NVIDIA are counted above.
+// Counts AMD's cards, which have a name of their own; NVIDIA's are counted above.
 static void count_card(const char *root, const char *entry, json_t *counts)
 {
     char path[FOLDER_PATH_MAX];

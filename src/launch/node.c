@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 enum {
-    KILL_WAIT_MS = 2000, // for the end of an agent that was killed
+    KILL_WAIT_MS = 2000, // for a killed agent to end
 };
 
 struct node {
@@ -78,7 +78,7 @@ static void take_collector(struct node *n, struct str wanted)
         log_warning("%s", e.text);
 }
 
-// Passes each of them to the relay.
+// Sends "VERB HOST" to the relay for each host.
 static void tell_each(struct node *n, const char *verb, struct str hosts)
 {
     while (hosts.data) {
@@ -105,7 +105,8 @@ static void on_news(void *user, enum node_input_news news, struct str value)
     if (news == NODE_INPUT_PARENT && relays) {
         child_tell(&n->relay, "parent %.*s", STR_ARG(value));
     } else if (news == NODE_INPUT_CHILDREN && relays && n->input.children) {
-        // First the nodes that are no longer children; then those that stay are expected again.
+        // First the nodes that are no longer children, then all present ones, because both lists
+        // may name a node.
         tell_each(n, "exclude", str_of(n->input.children));
         tell_each(n, "expect", value);
     } else if (news == NODE_INPUT_HOSTS && n->input.whole) {
@@ -139,7 +140,7 @@ static int read_input(struct node *n, struct error *e)
 
 // ---------------------------------------------------------------- the agent
 
-// The relay has to know that the agent has series of another host.
+// Reads the agent's lines. The relay must know if the agent has series of another host.
 static void take_from_agent(void *user, const char *line)
 {
     struct node *n = user;
@@ -189,7 +190,7 @@ static void start_relay(struct node *n)
     child_command_free(&c);
 }
 
-// "ready PORT": other nodes can connect.
+// Handles "ready PORT": other nodes can connect.
 static void on_relay_ready(struct node *n)
 {
     if (!n->input.children || n->hub_said || n->relay.state != CHILD_READY)
@@ -224,7 +225,7 @@ static void on_agent_end(struct node *n, int status)
     bool was_ready = n->agent.child.state == CHILD_READY;
     child_reaped(&n->agent.child, status);
     if (n->agent.child.stopping || (!n->ready && !was_ready))
-        return; // expected at the end; at the start, the loop there handles it
+        return; // at the end it is expected; at the start, the loop there handles it
     char how[64];
     struct error e;
     child_status_text(status, how, sizeof how);
@@ -333,7 +334,7 @@ static int make_folder(struct node *n, struct error *e)
     if (fd < 0)
         return fd;
     close(fd);
-    // a job of this name whose launcher was killed: keep its recording and free the name
+    // If the launcher of a job of this name was killed, keep its recording and free the name.
     sweep_dead_jobs(base);
     int status = job_make_folder(&n->job, base, NULL, &n->lock_fd, e);
     if (status < 0)
@@ -375,8 +376,8 @@ static int wait_for_agent(struct node *n, struct error *e)
 }
 
 // Whether all nodes share the recording's folder: it holds the launcher's mark, or, if the launcher
-// has named none, it exists already. Then the launcher writes run.json there. A folder that is made
-// here belongs to this node alone, which then writes run.json itself.
+// has sent no mark, it exists already. Then the launcher writes run.json there. A folder that this
+// node makes belongs to this node alone, which then writes run.json itself.
 static bool is_shared(const struct node *n)
 {
     char path[FOLDER_PATH_MAX + sizeof n->input.mark];
@@ -385,7 +386,7 @@ static bool is_shared(const struct node *n)
     return n->job.record[0] && stat(path, &info) == 0;
 }
 
-// Does the work of "finish", one step a call.
+// Does one step of the work of "finish".
 static void finish(struct node *n)
 {
     if (!n->finishing || n->closed)
@@ -393,7 +394,7 @@ static void finish(struct node *n)
     agent_process_stop(&n->agent);
     if (child_runs(&n->agent.child)) {
         if (clock_monotonic_ns() > n->finish_ns + n->input.stop_ms * NS_PER_MS)
-            kill(n->agent.child.pid, SIGKILL); // the data that it had taken over are in its file
+            kill(n->agent.child.pid, SIGKILL); // the data that it has collected are in its file
         return;
     }
     n->closed = true;
@@ -448,7 +449,7 @@ static void stop_children(struct node *n)
         kill(n->agent.child.pid, SIGKILL);
     }
     if (child_runs(&n->relay))
-        kill(n->relay.pid, SIGKILL); // it has nothing that could be lost
+        kill(n->relay.pid, SIGKILL); // it holds no data that could be lost
     deadline_ns = clock_monotonic_ns() + (int64_t)KILL_WAIT_MS * NS_PER_MS;
     while ((child_runs(&n->agent.child) || child_runs(&n->relay)) &&
            clock_monotonic_ns() < deadline_ns)
@@ -470,9 +471,9 @@ static bool is_in_the_way(const struct node *n, const char *file)
     return !ours;
 }
 
-// If the recording's folder exists already, the launcher, or a node that has ended before, has made
-// it on a file system that the nodes share, and run.json is theirs. If the folder is made here, it
-// belongs to this node alone, which then writes run.json itself.
+// If the recording's folder exists already, the launcher or another node has made it on a shared
+// file system, and run.json is theirs. If this node makes the folder, it belongs to this node
+// alone, which then writes run.json itself.
 static int keep_recording(struct node *n, struct error *e)
 {
     const char *to = n->job.record;

@@ -4,7 +4,7 @@
 // The launcher starts it through srun or ssh. It reads its setup from standard input, so that
 // secrets (token, key) appear on no command line:
 //
-//   sonde-node 1            the version of these lines
+//   sonde-node 1            the version of this protocol
 //   job 4711
 //   folder /tmp/sonde-1000/4711    the run folder, of the same path on every node
 //   token 0123…             goes into FOLDER/token
@@ -15,7 +15,7 @@
 //   record /home/u/runs/4711       the recording's folder at the end; without it, none is kept
 //   command mpirun ./a.out         for the recording
 //   agent --rate=0.5        an argument for the agent; any number
-//   beat-ms 5000            the interval of heartbeats in both directions
+//   beat-ms 5000            the interval between heartbeats, in both directions
 //   orphan-ms 120000        the node ends itself if the launcher is silent for longer (a partition)
 //   stop-ms 10000           the time that the agent may take to end
 //   hosts n1,n2,n3          goes into FOLDER/hostfile; may be repeated later
@@ -58,10 +58,10 @@
 #define NODE_PREFIX "sonde-node "
 
 enum {
-    NODE_TOLD_MS = 30000, // the time that the setup may take to arrive
+    NODE_TOLD_MS = 30000, // time for the setup to arrive
 };
 
-// Returns the exit code: 0 if it was asked to end, 1 with e set if it could not work.
+// Returns the exit code: 0 if the launcher ended it, 1 with e set if it could not work.
 int node_run(struct error *e);
 
 #endif

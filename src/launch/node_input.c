@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Values that are stored unchanged, and their places.
+// The verbs whose value is stored unchanged, and the member of each.
 #define TEXT(verb, member)                                            \
     {                                                                 \
         {verb, sizeof verb - 1}, offsetof(struct node_input, member), \

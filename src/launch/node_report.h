@@ -5,8 +5,8 @@
 #include "launch/gather.h"
 #include "launch/placement.h"
 
-// `gather` is NULL if nothing was gathered. Recordings beside ours are not mentioned; with `quiet`,
-// only those are mentioned that are not where the user expects them.
+// Reports on standard error. `gather` is NULL if nothing was gathered. Recordings beside ours are
+// not mentioned; with `quiet`, only unexpected places are.
 void node_report(const struct placement *placement, const struct gather *gather,
                  const struct allocation *allocation, const struct job *job, bool quiet);
 

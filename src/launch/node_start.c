@@ -62,7 +62,7 @@ int node_start(const struct allocation *allocation, size_t node, const char *pro
                         program,
                         "node",
                         NULL};
-        // on SIGTERM srun has the node killed with -9
+        // no death signal, because on SIGTERM srun has the node killed with SIGKILL
         return channel_start(channel, argv, 0, e);
     }
     struct buf command = {0};

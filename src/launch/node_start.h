@@ -13,16 +13,16 @@ struct node_setup {
     const char *transport;                            // of data: --transport of the relays
     int dragon_port;                    // of each node, for programs of Dragon; 0 = none
     const char *record;                 // the folder of recordings; NULL: none are kept
-    const char *const *agent_arguments; // NULL at their end
+    const char *const *agent_arguments; // ends with NULL
     int64_t beat_ms, orphan_ms, stop_ms;
 };
 
-// Makes the lines that are the same for all nodes: everything but the hosts and "go". The caller
-// frees them. NULL: no memory.
+// Makes the lines that are the same for all nodes: all but the hosts and "go". The caller frees
+// them; NULL without memory.
 char *node_start_text(const struct node_setup *s);
 
-// Starts srun or ssh for one node of the allocation. `program` is `sonde` on that node. 0, or a
-// negative errno with a message.
+// Starts srun or ssh for one node of the allocation. `program` is `sonde` on that node. Returns 0,
+// or a negative errno with a message.
 int node_start(const struct allocation *allocation, size_t node, const char *program,
                struct channel *channel, struct error *e);
 

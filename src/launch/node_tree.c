@@ -5,14 +5,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// The most names to look up for our own address: a name service that is down takes seconds for
-// each.
+// Limits the lookups for our own address: if the name service is down, each takes seconds.
 enum { ADDRESS_TRIES_MAX = 2 };
 
 enum { NOT_TOLD = -2, ROOT = -1 }; // ROOT is the aggregator
 
 struct node_branch {
-    // the node behind which the aggregator expects it; NOT_TOLD: it does not expect it
+    // the relay behind which the aggregator expects the node, or ROOT; NOT_TOLD: the aggregator
+    // does not expect the node
     ptrdiff_t expected;
     int port;
     bool gone;
@@ -52,8 +52,8 @@ void node_tree_find_address(struct node_tree *t)
     t->address[0] = 0;
 }
 
-// The member number of a node. If this machine is node 0, it is the root; if it is none of the
-// nodes, the root comes before them.
+// Returns the member number of a node. If this machine is node 0, it is the root; otherwise the
+// root comes before all nodes.
 static size_t member_of(const struct node_tree *t, size_t node)
 {
     return t->allocation->here ? node : node + 1;
@@ -69,15 +69,15 @@ static bool has_children(const struct node_tree *t, size_t node)
     return wire_tree_is_relay(member_of(t, node), member_of(t, t->restart->count), t->fanout);
 }
 
-// Whether it takes part or is leaving. A leaving node is reached through others, and no node
-// through it.
+// Whether the node takes part or is leaving. A leaving node is reached through others, but no node
+// is reached through it.
 static bool is_member(const struct node_tree *t, size_t node)
 {
     return restart_takes_part(t->restart, node) ||
            (t->gather && gather_is_leaving(t->gather, node));
 }
 
-// The nearest member above it that runs or may still start.
+// Returns the nearest member above the node that runs or may still start.
 static ptrdiff_t parent_of(const struct node_tree *t, size_t node)
 {
     size_t member = member_of(t, node);
@@ -90,8 +90,8 @@ static ptrdiff_t parent_of(const struct node_tree *t, size_t node)
     }
 }
 
-// Names its parent's relay, and the aggregator as the substitute. If the relay has not started yet,
-// the node waits.
+// Tells a node its parent's relay, and the aggregator as the substitute. If that relay has not
+// started yet, the node waits.
 static void tell_parents(struct node_tree *t, size_t node)
 {
     ptrdiff_t parent = parent_of(t, node);

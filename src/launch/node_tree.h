@@ -19,15 +19,16 @@ struct node_tree {
     const struct allocation *allocation;
     const struct restart *restart;
     size_t fanout;
-    const char *own_name; // of this machine, as the launcher calls it
+    const char *own_name; // the launcher's name of this machine
 
-    // The owner sets these when they are known.
+    // The owner sets these as soon as they are known.
     struct placement *placement; // NULL: no node is placed yet
     struct gather *gather;       // NULL: not begun
     int port;                    // the aggregator's port for nodes; 0: not known yet
 
-    char address[SOURCE_ADDRESS_MAX]; // our address for the other nodes; empty: not known
-    struct node_branch *branches;     // one for each node of the allocation
+    // this machine's address for the other nodes; empty: not known
+    char address[SOURCE_ADDRESS_MAX];
+    struct node_branch *branches; // one for each node of the allocation
     struct buf line;
     bool changed; // since the last report to the aggregator
 };
@@ -39,11 +40,12 @@ int node_tree_init(struct node_tree *t, const struct allocation *allocation,
                    struct error *e);
 void node_tree_free(struct node_tree *t);
 
-// Finds `address`: asks the system for the way to another node.
+// Sets t->address to the source address of packets to another node.
 void node_tree_find_address(struct node_tree *t);
 
-// The node's relay accepts children at that port (0: it does not, or not yet). With `gone`, it is
-// not expected to, and its children connect to the member above it.
+// Call it when a node's relay accepts children at `port` (0: it does not, or not yet). With `gone`,
+// the relay is not expected to accept children again, and its children connect to the member above
+// it.
 void node_tree_relay(struct node_tree *t, size_t node, int port, bool gone);
 int node_tree_relay_port(const struct node_tree *t, size_t node);
 
@@ -51,7 +53,7 @@ int node_tree_relay_port(const struct node_tree *t, size_t node);
 // its parents and children.
 void node_tree_tell(struct node_tree *t);
 
-// nodes_tell_expected (nodes.h).
+// Implements nodes_tell_expected (nodes.h).
 void node_tree_tell_aggregator(struct node_tree *t, bool anew,
                                void (*tell)(void *user, const char *verb, const char *host),
                                void *user);

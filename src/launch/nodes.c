@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    LATE_MS = 1000, // beyond the node time-out: by then a silent node is known to be silent
+    LATE_MS = 1000, // beyond the node time-out, so that a silent node is known to be silent
 };
 
 struct nodes {
@@ -24,7 +24,7 @@ struct nodes {
     struct restart restart;
     struct placement *placement; // NULL: there are no other nodes
     char program[FOLDER_PATH_MAX];
-    char *list, *words; // owned: the nodes that take part
+    char *list, *words; // owned: names of the nodes that take part
     enum restart_verb pending, verdict;
     bool begun, stopped;
     struct gather *gather; // NULL: not begun
@@ -170,7 +170,7 @@ static void on_event(void *user, size_t node, enum node_event event, const char 
         break;
     case NODE_EVENT_SILENT:
         node_tree_relay(&n->tree, node, node_tree_relay_port(&n->tree, node),
-                        true); // it may come back and listen at the same port
+                        true); // the node may come back and listen at the same port
         on_lost(n, node, "is lost", words);
         break;
     case NODE_EVENT_BACK:
@@ -188,7 +188,7 @@ static void on_event(void *user, size_t node, enum node_event event, const char 
     }
 }
 
-// Starts nodes that take part and have no agent: at first all, later the reserves that replace
+// Starts the nodes that take part and have no agent: at first all, later the reserves that replace
 // others.
 static void start_missing(struct nodes *n)
 {
@@ -212,8 +212,8 @@ static int begin_gather(struct nodes *n, struct error *e)
     return status;
 }
 
-// Fetches its recording first, if one is kept and the node can be reached; a silent node may come
-// back.
+// Takes a node out of the job. Fetches its recording first, if recordings are kept and the node can
+// be reached; a silent node may come back.
 static void take_out(struct nodes *n, size_t node)
 {
     struct error e;
@@ -443,7 +443,7 @@ const char *nodes_words(const struct nodes *n)
     return n->words;
 }
 
-// -1: no node has this name.
+// Returns -1 if no node has this name.
 static ptrdiff_t find_node(const struct nodes *n, struct str name)
 {
     for (size_t i = 0; i < n->restart.count; i++) {

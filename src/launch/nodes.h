@@ -1,5 +1,5 @@
-// nodes.h - the nodes of a run, for the launcher's loop: combines the allocation, the placement and
-// the rules of restarts.
+// nodes.h - the nodes of a run, for the launcher's loop: combines allocation, placement and rules
+// of restarts.
 //
 //   nodes_find ─▶ nodes_place ─▶ (turn, until no node is starting)
 //   ─▶ nodes_begin ─▶ the command ─▶ nodes_verdict ─▶ nodes_begin …
@@ -23,7 +23,7 @@
 struct nodes;
 
 struct nodes_options {
-    const char *hosts, *hostfile; // of --hosts, --hostfile; NULL
+    const char *hosts, *hostfile; // values of --hosts and --hostfile, or NULL
     const char *remote_sonde;     // NULL = our own path
     const char *transport;        // for data from nodes to the aggregator (wire/bulk.h)
     int dragon_port;              // of each node, for programs of Dragon; 0 = none
@@ -44,8 +44,8 @@ int nodes_find(const struct nodes_options *options, const struct job *job, struc
 void nodes_close(struct nodes *n);
 
 // Starts agents on the other nodes that take part. `job` (id, folder, record, command),
-// `agent_arguments` and `collectors` (those that are requested, also for nodes that start later)
-// outlive it. `key` is the job's for the aggregator's hub, in hexadecimal.
+// `agent_arguments` and `collectors` (the requested ones, also for nodes that start later) outlive
+// it. `key` is the job's for the aggregator's hub, in hexadecimal.
 int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *key,
                 const char *const *agent_arguments, const struct collector_requests *collectors,
                 struct error *e);
@@ -53,17 +53,17 @@ int nodes_place(struct nodes *n, const struct job *job, const char *token, const
 // Tells all other nodes the job's HTTP address.
 void nodes_tell_url(struct nodes *n, const char *url);
 
-// Tells all other running nodes to start or end a collector (wire/collector_line.h).
+// Tells all other running nodes to start or stop a collector (wire/collector_line.h).
 void nodes_tell_collector(struct nodes *n, const char *wanted);
 
 // Whether there are nodes beside this one.
 bool nodes_others(const struct nodes *n);
-const char *nodes_own_name(const struct nodes *n); // of this machine, as the launcher calls it
+const char *nodes_own_name(const struct nodes *n); // the launcher's name of this machine
 
-// The address at which other nodes reach this machine: the aggregator listens there. NULL: not
-// known, listen at all addresses.
+// Returns the address at which other nodes reach this machine, and at which the aggregator listens.
+// NULL: not known, so the aggregator listens at all addresses.
 const char *nodes_address(const struct nodes *n);
-void nodes_tell_port(struct nodes *n, int port); // the aggregator listens there
+void nodes_tell_port(struct nodes *n, int port); // `port`: the aggregator's, for nodes
 
 // Reports to the aggregator the changes since the last call: tell("expect", HOST) for each other
 // node that takes part, tell("behind RELAY", HOST) if it is behind a relay, tell("exclude", HOST)
@@ -71,31 +71,31 @@ void nodes_tell_port(struct nodes *n, int port); // the aggregator listens there
 void nodes_tell_expected(struct nodes *n, bool anew,
                          void (*tell)(void *user, const char *verb, const char *host), void *user);
 
-int nodes_fd(const struct nodes *n); // to be watched for reading; -1: nothing to watch
+int nodes_fd(const struct nodes *n); // to poll for reading; -1: no other nodes
 void nodes_turn(struct nodes *n);
-bool nodes_reaped(struct nodes *n, pid_t pid, int status); // true: it was one of ours
-bool nodes_owns(const struct nodes *n, pid_t pid);         // a srun or ssh of ours
+bool nodes_reaped(struct nodes *n, pid_t pid, int status); // true: a process of this file's
+bool nodes_owns(const struct nodes *n, pid_t pid); // whether it is a srun or ssh of this file's
 
 bool nodes_starting(const struct nodes *n);
 bool nodes_running(const struct nodes *n);
 
-// With --strict: whether all nodes have come up; else an error that names those that have not.
+// Checks for --strict that all nodes have come up; otherwise an error names those that have not.
 int nodes_check(const struct nodes *n, struct error *e);
 
 // Replaces {nodelist}, {hosts}, {hostfile} and {nnodes} in the command's words with the nodes that
-// take part (substitute.h); the caller frees the result with substitute_free. NULL: no memory.
+// take part (substitute.h); the caller frees the result with substitute_free. NULL without memory.
 char **nodes_substitute(const struct nodes *n, const char *hostfile, char *const *command);
 
-// The nodes that take part, a line each. False: no memory.
+// Writes the nodes that take part, one a line. Returns false without memory.
 bool nodes_hostfile_text(const struct nodes *n, struct buf *out);
 
 // Begins an attempt: writes FOLDER/hostfile on this node (if there is a folder) and on the others.
-// 0 or a negative errno with a message.
+// Returns 0 or a negative errno with a message.
 int nodes_begin(struct nodes *n, struct error *e);
-int nodes_restarts(const struct nodes *n);     // SONDE_RESTART
+int nodes_restarts(const struct nodes *n);     // number of restarts, for SONDE_RESTART
 bool nodes_restartable(const struct nodes *n); // the rules allow restarts
 
-// The nodes that take part now, as the launcher calls them.
+// The nodes that take part now, under the launcher's names.
 size_t nodes_count(const struct nodes *n);
 const char *nodes_list(const struct nodes *n);  // "n1,n2,n3"
 const char *nodes_words(const struct nodes *n); // "n1 n2 n3"
@@ -104,15 +104,15 @@ const char *nodes_words(const struct nodes *n); // "n1 n2 n3"
 // the launcher's names or the nodes' own.
 void nodes_reboot(struct nodes *n, const char *hosts);
 
-// The decision while the command runs: GO_ON, AGAIN or GIVE_UP. For the latter two, the launcher
-// stops the command.
+// Returns the decision while the command runs: GO_ON, AGAIN or GIVE_UP. For the latter two, the
+// launcher stops the command.
 enum restart_verb nodes_pending(const struct nodes *n);
 
-// Call it after the command's end. False: wait for the next event and call it again, because a
-// failure counts as the command's own only when every node that takes part has shown afterwards
-// that it is alive.
+// Call it after the command's end. Returns false if the caller has to wait for the next event and
+// call it again. A failure counts as the command's own only after every node that takes part has
+// shown that it is still alive.
 bool nodes_command_ended(struct nodes *n, int exit_code, int64_t ended_ns);
-// The decision after the command's end: AGAIN, GIVE_UP or OVER.
+// Returns the decision after the command's end: AGAIN, GIVE_UP or OVER.
 enum restart_verb nodes_verdict(const struct nodes *n);
 
 // Fetches the recordings of nodes that leave the job while it goes on (gather.h), through the
@@ -125,7 +125,7 @@ void nodes_leave(struct nodes *n, void (*tell)(void *user, const char *verb, con
 void nodes_gather_begin(struct nodes *n);
 bool nodes_gather(struct nodes *n, void (*tell)(void *user, const char *verb, const char *text),
                   void *user, char *words, size_t size);
-// handles a message of the aggregator; true: it was about gathering
+// Handles a message of the aggregator; returns true if it was about gathering.
 bool nodes_gather_heard(struct nodes *n, const char *line);
 
 // Tells the nodes to end. A node whose recording was not fetched keeps it. If nothing was gathered,

@@ -14,7 +14,7 @@ void parameters_free(struct parameters *p)
     *p = (struct parameters){0};
 }
 
-// False: there is no room for it, or it is no text.
+// Returns false if there is no room for the value, or if it is not valid text.
 static bool take(struct parameters *p, const char *key, struct str value, int64_t t_ns)
 {
     const json_t *known = json_object_get(p->values, key);

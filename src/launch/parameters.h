@@ -1,8 +1,8 @@
-// parameters.h - the parameters of a run: what its programs kept with sonde_config, sonde.config
-// and `sonde put --parameters`.
+// parameters.h - the parameters of a run: the values that its programs recorded with sonde_config,
+// sonde.config and `sonde put --parameters`.
 //
-// In a recording they are annotations with the tag sonde=config, whose text is "KEY=VALUE KEY=VALUE
-// …" (src/emit/parameters.c). At the end of a run they go into its description, as members of
+// In a recording they are annotations with the tag sonde=config and the text "KEY=VALUE KEY=VALUE
+// …" (src/emit/parameters.c). The end of a run puts them into its description, as members of
 // "about":
 //
 //   "config": { "lr": "0.01", "model.layers": "12" }, "config_lost": 3
@@ -22,23 +22,23 @@ enum {
     PARAMETERS_VALUE_MAX = 1024,
 };
 
-// Zero-initialise it; parameters_free when done.
+// Zero-initialise it; free it with parameters_free.
 struct parameters {
     json_t *values; // KEY: VALUE
-    json_t *times;  // KEY: ns of the annotation that VALUE is from
+    json_t *times;  // KEY: time in ns of the annotation with that VALUE
     size_t bytes;
-    uint64_t lost; // words of annotations that are not in `values`: beyond a limit, or malformed
+    uint64_t lost; // pairs that are not in `values`: beyond a limit, or malformed
 };
 void parameters_free(struct parameters *p);
 
-// Takes the parameters of an annotation; other events do nothing. Of one key the latest value
-// counts, in any order of calls; of the same instant that of the later call.
+// Adds the parameters of an annotation; ignores other events. The latest value of a key counts, in
+// any order of calls; at equal times, the later call wins.
 void parameters_add_event(struct parameters *p, const struct store_event *event);
 
-// Takes those of each recording in the folder; files that cannot be read are left out.
+// Adds the parameters of each recording in the folder; skips unreadable files.
 void parameters_add_folder(struct parameters *p, const char *folder);
 
-// Sets "config" and "config_lost" of `about`; without parameters it stays as it is.
+// Sets "config" and "config_lost" of `about`; leaves it unchanged without parameters.
 void parameters_describe(const struct parameters *p, json_t *about);
 
 #endif

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    TICK_MS = 250, // between two looks while nodes start
+    TICK_MS = 250, // interval between checks while nodes start
     TICK_SLOW_MS = 1000,
     EVENTS_A_TURN = 64,
     REASON_MAX = 400,
@@ -30,11 +30,12 @@ struct node_process {
     int64_t started_ns, heard_ns;
     char host[JOB_HOST_MAX + 1];
     char reason[REASON_MAX]; // the last message of the node, srun or ssh
-    bool refused;            // it said "error"
+    bool refused;            // the node reported "error"
     enum node_finish finish;
-    char *recording; // owned; NULL unknown
+    char *recording; // path; owned; NULL: unknown
     bool stays;
-    char *parents, *children; // owned: its place in the tree; NULL: not known yet
+    // owned: addresses of its parents, names of its children; NULL: not known yet
+    char *parents, *children;
 };
 
 struct placement {
@@ -42,15 +43,15 @@ struct placement {
     struct node_process *nodes;
     size_t count;
     size_t starting, waiting, running;
-    size_t next_waiting; // nodes before it do not wait
+    size_t next_waiting; // no node before it waits
     int epoll, timer;
     int64_t tick_ms, beat_ms, beaten_ns;
-    char *start_text; // owned: the first lines for every node, without its hosts
+    char *start_text; // owned: the first lines that every node gets, without its hosts
     char *hosts;      // owned: the newest list
     char *url;        // owned; NULL: no HTTP server yet
 };
 
-// epoll's user data: the node and the kind of its descriptor.
+// epoll's user data: the node and the kind of descriptor.
 enum { FROM, WORDS, TO, KINDS };
 static const uint64_t TIMER_KEY = UINT64_MAX;
 
@@ -62,7 +63,7 @@ static void watch(struct placement *p, int fd, uint32_t events, size_t node, int
     epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-// Watches the pipe for room only while text waits.
+// Polls the pipe for room only while text waits.
 static void watch_room(struct node_process *n)
 {
     struct channel *c = &n->channel;
@@ -129,7 +130,8 @@ static bool takes(const char *line, const char *word, const char **rest)
     return true;
 }
 
-// If two names belong to one machine, its agent runs already, and its file is being written.
+// Returns the node with the same machine under another name. That machine's agent runs already, and
+// its file is being written.
 static const struct node_process *twin_of(const struct node_process *n)
 {
     const struct placement *p = n->all;
@@ -194,8 +196,8 @@ static void on_answer(void *user, const char *line)
     }
 }
 
-// Handles messages of srun, ssh or the node's programs for people. Login banners come here, too, so
-// lines are passed on only if the caller wants them. The last line is kept as the reason of a
+// Handles messages of srun, ssh or the node's programs for people. Login banners arrive here, too,
+// so lines are passed on only if the caller asks for them. The last line is kept as the reason of a
 // failure.
 static void on_word(void *user, const char *line)
 {
@@ -242,7 +244,7 @@ static void start_one(struct node_process *n)
     channel_send(&n->channel, STR("name "));
     channel_send(&n->channel, str_of(p->o.allocation->hosts.names[n->index]));
     channel_send(&n->channel, STR("\n"));
-    send_line(n, "children", n->children); // first: it changes the relay
+    send_line(n, "children", n->children); // first, because it changes the relay
     send_line(n, "parent", n->parents);
     if (p->hosts) {
         channel_send(&n->channel, STR("hosts "));
@@ -319,7 +321,7 @@ void placement_tell_collector(struct placement *p, const char *wanted)
             tell_wanted(&p->nodes[i], wanted);
 }
 
-// Keeps it for nodes that start later, and sends it to a node that runs.
+// Keeps the value for nodes that start later, and sends it to a running node.
 static void tell_and_keep(struct node_process *n, char **kept, const char *key, const char *value)
 {
     char *copy = *kept && strcmp(*kept, value) == 0 ? NULL : strdup(value);
@@ -349,7 +351,7 @@ bool placement_reaped(struct placement *p, pid_t pid, int status)
         struct node_process *n = &p->nodes[i];
         if (n->channel.pid != pid)
             continue;
-        channel_read(&n->channel, true, on_word, n); // its last words
+        channel_read(&n->channel, true, on_word, n); // reads its last messages
         channel_read(&n->channel, false, on_answer, n);
         channel_close(&n->channel);
         p->running--;
@@ -384,8 +386,8 @@ static void give_up(struct node_process *n)
     snprintf(words, sizeof words, "it was not ready within %d s%s%s", PLACEMENT_UP_MS / 1000,
              n->reason[0] ? ": " : "", n->reason);
     fail(n, words);
-    channel_finish(&n->channel);   // if it starts after all, it ends at once
-    kill(n->channel.pid, SIGTERM); // it has no data yet that could be lost
+    channel_finish(&n->channel);   // if the node starts after all, it ends at once
+    kill(n->channel.pid, SIGTERM); // it holds no data yet that could be lost
 }
 
 static void tick(struct placement *p)
@@ -427,7 +429,7 @@ void placement_turn(struct placement *p)
         struct node_process *n = &p->nodes[key / KINDS];
         if (key % KINDS == TO) {
             if (events[i].events & (EPOLLERR | EPOLLHUP))
-                channel_finish(&n->channel); // nothing reads it any more
+                channel_finish(&n->channel); // nobody reads it any more
             channel_flush(&n->channel);
             watch_room(n);
         } else {
@@ -472,7 +474,7 @@ void placement_stop(struct placement *p, size_t node)
     if (n->state == NODE_WAITING)
         set_state(n, NODE_IDLE);
     if (n->channel.pid > 0) {
-        if (n->state == NODE_SILENT) // it does not receive our lines either, and ends by itself
+        if (n->state == NODE_SILENT) // it does not receive our lines either, and will end by itself
             kill(n->channel.pid, SIGKILL);
         if (n->state != NODE_FAILED)
             set_state(n, NODE_ENDING);

@@ -30,10 +30,11 @@
 
 enum {
     PLACEMENT_STARTING_MAX = 64,
-    PLACEMENT_UP_MS = 9000, // from its start to "ready": so a node that fails is named within 10 s
-    // a node ends by itself after this many node time-outs without a line from us…
+    // from a node's start to "ready": so a node that fails is named within 10 s
+    PLACEMENT_UP_MS = 9000,
+    // a node ends by itself after this many node time-outs without a line from the launcher…
     PLACEMENT_ORPHAN_FACTOR = 4,
-    // …but not earlier than this: a partition must not cost its data
+    // …but not before this time, so that a partition does not cost its data
     PLACEMENT_ORPHAN_MIN_MS = 60000,
     PLACEMENT_BEAT_MAX_MS = 5000,
 };
@@ -52,10 +53,10 @@ enum node_state {
 
 // The progress of a node that was told to finish.
 enum node_finish {
-    NODE_NOT_FINISHING, // or through, or lost
-    NODE_CLOSING,       // its agent closes the file
-    // closed, and only on the node: its relay still answers, until the file is dropped or the node
-    // stopped
+    NODE_NOT_FINISHING, // never asked to, or done, or lost
+    NODE_CLOSING,       // its agent is closing the file
+    // the file is closed, and only on the node; its relay answers until the file is dropped or the
+    // node stops
     NODE_CLOSED,
 };
 
@@ -64,18 +65,18 @@ enum node_event {
     NODE_EVENT_UP,
     NODE_EVENT_FAILED, // it did not start
     NODE_EVENT_LOST,   // it was running, and its process has ended
-    NODE_EVENT_SILENT, // nothing was heard for the node time-out: lost, as long as nothing is heard
-    NODE_EVENT_BACK,   // heard again
+    NODE_EVENT_SILENT, // no line for the node time-out: lost until the next line arrives
+    NODE_EVENT_BACK,   // a silent node sends lines again
     NODE_EVENT_WORDS,  // a message to pass on
-    // words: the port at which its relay accepts other nodes; "0": it no longer does
+    // words: the port at which its relay accepts other nodes; "0": the relay no longer does
     NODE_EVENT_HUB,
 };
 
 struct placement_options {
     const struct allocation *allocation; // outlives the placement
     const char *program;                 // `sonde` on the other nodes
-    struct node_setup node;              // without its times, which placement sets
-    // the collectors that a node gets when it starts
+    struct node_setup node;              // without its times, which this file sets
+    // the collectors that a node starts with
     const struct collector_requests *collectors;
     int64_t node_timeout_ms;
     bool verbose; // pass on all messages of srun and ssh
@@ -90,33 +91,34 @@ int placement_create(const struct placement_options *options, struct placement *
 // Closes everything, and kills processes that still run.
 void placement_destroy(struct placement *p);
 
-// Readable if there are events; then call placement_turn.
+// A descriptor that is readable when there are events; then call placement_turn.
 int placement_fd(const struct placement *p);
 void placement_turn(struct placement *p);
 
 // Takes a reaped child; true if it belongs to the placement.
 bool placement_reaped(struct placement *p, pid_t pid, int status);
 
-// Whether a process is a srun or ssh of the placement's.
+// Whether the process is a srun or ssh of the placement.
 bool placement_owns(const struct placement *p, pid_t pid);
 
-// Starts a node as soon as fewer than PLACEMENT_STARTING_MAX are starting. If the launcher runs on
-// node 0, it starts that node itself. `hosts` (names, separated by commas) goes into the node's
-// hostfile; placement_tell_hosts sends another to all that are up.
+// Starts a node as soon as fewer than PLACEMENT_STARTING_MAX are starting. The launcher starts the
+// agent on its own node itself. `hosts` (names, separated by commas) goes into the node's hostfile;
+// placement_tell_hosts sends a new list to all nodes that are up.
 void placement_start(struct placement *p, size_t node, const char *hosts);
 void placement_tell_hosts(struct placement *p, const char *hosts);
 
 // Tells all nodes, also those that start later, the job's HTTP address.
 void placement_tell_url(struct placement *p, const char *url);
 
-// Tell a node, now or each time that it starts, its place in the tree: the listeners that its relay
+// Tell a node its place in the tree, now and whenever it starts: the listeners that its relay
 // connects to, the preferred one first ("ADDRESS PORT ADDRESS PORT"), and its children, separated
 // by commas. Unchanged values are not sent again.
 void placement_tell_parents(struct placement *p, size_t node, const char *parents);
 void placement_tell_children(struct placement *p, size_t node, const char *children);
 
-// Tells a running node to finish, any other to end. A node that finds the mark in the recording's
-// folder shares that folder with us. Idempotent. placement_drop: we have its file.
+// placement_finish tells a running node to finish, any other to end. A node that finds the mark in
+// the recording's folder shares that folder with the launcher. Idempotent. placement_drop: the
+// launcher has the node's file.
 void placement_finish(struct placement *p, size_t node, const char *mark);
 enum node_finish placement_finishing(const struct placement *p, size_t node);
 void placement_drop(struct placement *p, size_t node);
@@ -126,18 +128,18 @@ void placement_tell_collector(struct placement *p, const char *wanted);
 // Asks a node, or all, to end. Idempotent.
 void placement_stop(struct placement *p, size_t node);
 void placement_stop_all(struct placement *p);
-void placement_kill_all(struct placement *p); // SIGKILL to srun and ssh
+void placement_kill_all(struct placement *p); // sends SIGKILL to srun and ssh
 
-size_t placement_starting(const struct placement *p); // waiting or being started
-size_t placement_running(const struct placement *p);  // with a process
+size_t placement_starting(const struct placement *p); // nodes that wait or are starting
+size_t placement_running(const struct placement *p);  // nodes with a process
 enum node_state placement_state(const struct placement *p, size_t node);
 
-// When a node was heard last, CLOCK_MONOTONIC; 0 = never.
+// Returns the time (CLOCK_MONOTONIC) of the last line from a node; 0 = never.
 int64_t placement_heard_ns(const struct placement *p, size_t node);
 
-// The node's own name once it is up ("" before), and the path of its recording after its end ("" if
-// unknown). *stays: the recording is still in the node's run folder, and the reason follows the
-// path.
+// placement_host: the node's own name once it is up, "" before. placement_recording: the path of
+// its recording after its end, "" if unknown. *stays: the recording is still in the node's run
+// folder, and the reason follows the path.
 const char *placement_host(const struct placement *p, size_t node);
 const char *placement_recording(const struct placement *p, size_t node, bool *stays);
 

@@ -15,8 +15,8 @@ enum { PLAIN_PATH_MAX = 64 };
 int plain_run(const struct launch_options *options, struct nodes *nodes, struct error *e);
 
 // Makes a hostfile in memory, for a run without a folder. Returns its descriptor, which the caller
-// closes, and a path that leads to the file while the descriptor is open. A negative errno (and an
-// empty path) if it cannot be made.
+// closes, and a path that leads to the file while the descriptor is open. On failure returns a
+// negative errno and an empty path.
 int plain_hostfile(const struct nodes *nodes, char path[PLAIN_PATH_MAX]);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-// Whether the folder holds the recording of a run, or a file (of a dump) with the name of ours.
+// Whether the folder holds the recording of a run, or a file with the name of ours (from a dump).
 static bool holds_recording(const struct job *job, const char *place)
 {
     char file[FOLDER_PATH_MAX + JOB_HOST_MAX + 16];

@@ -8,10 +8,10 @@
 
 struct launch_options;
 
-// Finds a folder that can be written and holds no recording yet: the one of --record, else among
-// the kept runs. Sets job->record (--record), or `runs` to the folder of the kept runs; both stay
-// empty with --no-record, and where no place is found: a warning says so, and the command runs all
-// the same. With --strict that is -EROFS, with a message.
+// Finds a writable folder without a recording: that of --record, else among the kept runs. Sets
+// job->record (--record), or `runs` to the folder of the kept runs. Both stay empty with
+// --no-record, and if no folder can be used: then a warning says so, and the command runs all the
+// same; with --strict the result is -EROFS with a message.
 int record_place_find(const struct launch_options *o, struct job *job, char runs[FOLDER_PATH_MAX],
                       struct error *e);
 

@@ -50,7 +50,7 @@ static struct restart_answer answer(enum restart_verb verb, const char *format, 
     return a;
 }
 
-// Fills free places with reserves. False if there are too few reserves.
+// Fills free places with reserves. Returns false if there are too few reserves.
 static bool swap_in(struct restart *r)
 {
     size_t missing = r->rules.nodes - restart_taking_part(r);
@@ -115,7 +115,7 @@ struct restart_answer restart_reboot(struct restart *r, const size_t *excluded,
 
 struct restart_answer restart_command_ended(struct restart *r, int exit_code)
 {
-    if (r->pending) // it was stopped for this restart
+    if (r->pending) // the command was stopped for this restart
         return answer(RESTART_AGAIN, "%s", "");
     if (r->rules.exit_code < 0 || exit_code != r->rules.exit_code)
         return answer(RESTART_OVER, "%s", "");

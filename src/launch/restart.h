@@ -31,16 +31,16 @@
 #include <stddef.h>
 
 struct restart_rules {
-    size_t nodes;     // that take part; 0 = all
+    size_t nodes;     // number that take part; 0 = all
     bool resilient;   // lost nodes and reboot requests restart the command
-    bool exhaust;     // with fewer nodes when there are no reserves
+    bool exhaust;     // restart with fewer nodes when there are no reserves
     int max_restarts; // -1 = no limit
-    int exit_code;    // of the command, that requests a restart; -1 = none
+    int exit_code;    // exit code with which the command requests a restart; -1 = none
 };
 
 enum restart_verb {
     RESTART_GO_ON, // no action
-    // stop the command if it runs, and start it on the nodes that take part now
+    // stop the command if it runs, and start it on the nodes that take part then
     RESTART_AGAIN,
     RESTART_GIVE_UP, // stop the command, and end
     RESTART_OVER,    // the command has ended, and so does the run
@@ -62,8 +62,8 @@ struct restart {
     bool pending;               // the answer was RESTART_AGAIN, and the next attempt has not begun
 };
 
-// `nodes` of `count` (at least 1) take part. -EINVAL with a message if the rules ask for more nodes
-// than there are, or a number makes no sense.
+// `nodes` of `count` (at least 1) take part. Returns -EINVAL with a message if the rules need more
+// nodes than there are, or a number is invalid.
 int restart_init(struct restart *r, const struct restart_rules *rules, size_t count,
                  struct error *e);
 void restart_free(struct restart *r);
@@ -74,10 +74,10 @@ struct restart_answer restart_reboot(struct restart *r, const size_t *excluded,
                                      size_t excluded_count);
 struct restart_answer restart_command_ended(struct restart *r, int exit_code);
 
-// An attempt begins.
+// Begins an attempt.
 void restart_begin(struct restart *r);
 
-// Attempts begun after the first: SONDE_RESTART.
+// Returns the number of attempts begun after the first, for SONDE_RESTART.
 static inline int restart_count(const struct restart *r)
 {
     return r->attempts > 0 ? r->attempts - 1 : 0;

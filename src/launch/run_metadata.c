@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 enum {
-    HEAD_BYTES = 4096,      // of .git/HEAD, of a reference, of a file .git
-    PACKED_BYTES = 4 << 20, // of packed-refs
+    HEAD_BYTES = 4096,      // limit for .git/HEAD, for a reference, for a file .git
+    PACKED_BYTES = 4 << 20, // limit for packed-refs
     COMMIT_CHARS_MIN = 40,  // SHA-1; 64 with SHA-256
     COMMIT_CHARS_MAX = 64,
-    VARIABLES_BYTES = 16384, // of the kept environment in all
+    VARIABLES_BYTES = 16384, // total size of the kept environment
 };
 
 // ---------------------------------------------------------------- name, note and tags
@@ -111,7 +111,7 @@ static struct str read_trimmed(const char *folder, const char *name, size_t limi
     return str_trim(buf_str(out));
 }
 
-// Lines of "COMMIT REFERENCE": the references without a file of their own.
+// Searches lines of "COMMIT REFERENCE": the references that have no file of their own.
 static bool find_packed(const char *git, struct str reference, char commit[COMMIT_CHARS_MAX + 1])
 {
     struct buf text = {0};
@@ -129,7 +129,7 @@ static bool find_packed(const char *git, struct str reference, char commit[COMMI
     return found;
 }
 
-// `git`: the folder of this work tree; `shared`: the one with the references of all work trees.
+// `git`: the folder of this work tree; `shared`: the folder with the references of all work trees.
 static json_t *read_git(const char *git, const char *shared)
 {
     struct buf head = {0}, text = {0};
@@ -168,8 +168,8 @@ static bool resolve(const char *folder, struct str path, char out[FOLDER_PATH_MA
     return path.size && n > 0 && n < FOLDER_PATH_MAX;
 }
 
-// Finds the folder that `.git` here stands for: itself, or the folder that a file of that name
-// points to (a second work tree, a submodule).
+// Finds the folder that `.git` stands for: itself, or the folder that a file `.git` points to (a
+// second work tree, a submodule).
 static json_t *git_at(const char *folder)
 {
     char git[FOLDER_PATH_MAX], shared[FOLDER_PATH_MAX];
@@ -210,7 +210,7 @@ json_t *run_metadata_git(const char *directory)
         if (!slash || slash == path)
             return NULL;
         *slash = 0;
-        // Stops at the border of the file system: the one above may be slow.
+        // Stops at the border of the file system, because the one above may be slow.
         if (stat(path, &info) < 0 || info.st_dev != first.st_dev)
             return NULL;
     }
@@ -261,7 +261,7 @@ static json_t *environment_kept(void)
     return out;
 }
 
-// Of environment modules: "gcc/13:openmpi/5".
+// Returns the loaded environment modules: "gcc/13:openmpi/5".
 static json_t *modules_loaded(void)
 {
     const char *text = getenv("LOADEDMODULES");

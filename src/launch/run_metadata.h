@@ -1,5 +1,5 @@
-// run_metadata.h - facts about a run beside its data: the user's name for it, and the environment
-// that it was started in. They are the member "about" of job.json and run.json:
+// run_metadata.h - facts about a run beside its data: its name, and the environment in which it
+// started. They form the member "about" of job.json and run.json:
 //
 //   { "name": "baseline", "note": "larger batches", "tags": { "lr": "0.01" },
 //     "directory": "/home/a/train", "git": { "commit": "8c8d4a99…", "branch": "main" },
@@ -8,8 +8,8 @@
 //
 // machine.h describes "machine", parameters.h "config", which only run.json has.
 //
-// Unknown members are left out. sonde starts no program to learn these facts: it reads .git itself.
-// It keeps only a fixed list of environment variables, which affect how a program runs and hold no
+// Unknown facts are left out. sonde starts no program to learn them: it reads .git itself. It keeps
+// only a fixed list of environment variables, which affect how a program runs and contain no
 // secrets.
 #ifndef SONDE_LAUNCH_RUN_METADATA_H
 #define SONDE_LAUNCH_RUN_METADATA_H
@@ -25,23 +25,24 @@ enum {
     RUN_METADATA_TAGS_MAX = 32,
     RUN_METADATA_KEY_MAX = 64,        // bytes of a tag's key
     RUN_METADATA_VALUE_MAX = 256,     // bytes of a tag's value
-    RUN_METADATA_VARIABLE_MAX = 1024, // bytes of a variable's value; a longer one is left out
+    RUN_METADATA_VARIABLE_MAX = 1024, // bytes of a variable's value; longer values are left out
     RUN_METADATA_MODULES_MAX = 256,
 };
 
-// Checks one tag, KEY=VALUE: the key consists of letters, digits and _ . -, and is no column of
-// `sonde ls`. -EINVAL with a message. `names` are these columns, ended by NULL; it may be NULL.
+// Checks one tag, KEY=VALUE: the key consists of letters, digits and _ . -, and is not the name of
+// a column of `sonde ls`. Returns -EINVAL with a message. `names` are these columns, ended by NULL;
+// it may be NULL.
 int run_metadata_check_tag(struct str tag, const char *const *names, struct error *e);
 
-// A name has 1 to RUN_METADATA_NAME_MAX bytes of printable UTF-8, no slash, and is no word that has
-// another meaning for commands (last). -EINVAL with a message.
+// Checks a name: 1 to RUN_METADATA_NAME_MAX bytes of printable UTF-8, without a slash, and not a
+// word with another meaning for commands (last). Returns -EINVAL with a message.
 int run_metadata_check_name(struct str name, struct error *e);
 
-// `tags`: one KEY=VALUE a line; of equal keys the last counts. Each argument may be NULL, and has
-// passed the checks above. Returns a new reference, or NULL without memory.
+// Returns a new reference; NULL without memory. `tags`: one KEY=VALUE a line; the last value of a
+// key counts. Each argument may be NULL; the others have passed the checks above.
 json_t *run_metadata_run(const char *name, const char *note, const char *tags);
 
-// The commit and branch of the work tree around `directory`; NULL if there is none.
+// Returns the commit and branch of the work tree around `directory`; NULL if there is none.
 json_t *run_metadata_git(const char *directory);
 
 #endif

@@ -105,9 +105,7 @@ static int move_all(const char *run_folder, const char *to, struct error *e)
         snprintf(into, sizeof into, "%s/%s", to, entry->d_name);
         if (strlen(into) >= FOLDER_PATH_MAX)
             status = error_set(e, -ENAMETOOLONG, "the path %.80s… is too long", into);
-        else if (realpath(
-                     from,
-                     place)) // a link to the place where the agent continued when the disk was full
+        else if (realpath(from, place)) // the agent leaves a link if it moves its file elsewhere
             status = move_file(place, into, e);
         else
             status = error_set(e, -errno, "cannot find %s: %s", from, strerror(errno));
@@ -187,10 +185,10 @@ struct looking {
     const char *runs;
     bool described;
     bool failed;          // no memory
-    struct buf *left_out; // NULL: nobody wants to know
+    struct buf *left_out; // NULL: the caller does not need the names
 };
 
-// Ours: a folder, no link, that belongs to us and carries our run.json.
+// Accepts our own runs: folders, not links, that belong to us and contain our run.json.
 static bool look_at(void *user, const char *name, void *element)
 {
     struct looking *l = user;
@@ -279,7 +277,7 @@ bool runs_being_written(const char *path)
 {
     DIR *folder = opendir(path);
     if (!folder)
-        return true; // unknown: leave it
+        return true; // cannot be determined, so the run stays
     bool live = false;
     for (struct dirent *entry = readdir(folder); entry && !live; entry = readdir(folder)) {
         char file[FOLDER_PATH_MAX + 256];
@@ -340,7 +338,7 @@ int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_n
         removed->worthy += one->grade < 2;
         removed->bytes += one->size.bytes;
         buf_printf(&removed->names, "%s%s", removed->names.size ? ", " : "", name_of(one));
-        one->keep = true; // removed: later reasons skip it
+        one->keep = true; // already removed; later reasons skip it
     }
     free(list);
     return status;

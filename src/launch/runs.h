@@ -1,10 +1,11 @@
-// runs.h - the kept recordings: ~/.local/state/sonde/runs/JOB/{HOST.sonde, run.json}.
+// runs.h - the kept runs: ~/.local/state/sonde/runs/JOB/{HOST.sonde, run.json}.
 //
-// The launcher moves a run here when it ends (renamed; to another file system copied, synced and
-// renamed, so that a file is complete or missing). It removes runs to make room, in this order:
+// The launcher moves a run here when it ends. It renames files; to another file system it copies,
+// syncs and renames them, so that a file is complete or missing. To make room, it removes in this
+// order:
 //
 //   1. runs older than the age limit
-//   2. all minor runs (short, and without data from the user's programs) but the newest
+//   2. all minor runs (short, and without data from the user's programs) except the newest
 //      RUNS_MINOR_MAX
 //   3. while the recordings take more than the size limit: the oldest run of the highest grade
 //
@@ -14,7 +15,7 @@
 //         0  all others, and runs whose data are unknown
 //
 // The launcher removes only folders that have a run.json of sonde, belong to the user and are not
-// being written, and never a run of --keep, which does not count against the limits either.
+// being written. It never removes runs of --keep, and they do not count against the limits.
 #ifndef SONDE_LAUNCH_RUNS_H
 #define SONDE_LAUNCH_RUNS_H
 
@@ -24,17 +25,17 @@
 
 enum {
     RUNS_MINOR_MAX = 20,
-    RUNS_SHORT_S = 10, // a run that lasts less is short
+    RUNS_SHORT_S = 10, // runs shorter than this are short
 };
 
-// `runs`, made absolute; NULL = ~/.local/state/sonde/runs.
+// Writes the absolute path of `runs`; NULL = ~/.local/state/sonde/runs.
 int runs_path(const char *runs, char out[FOLDER_PATH_MAX], struct error *e);
 
-// Whether the folder holds a recording: it has a run.json of sonde.
+// Whether the folder contains a run: a run.json of sonde.
 bool runs_is_run(const char *folder);
 
 // Moves the *.sonde files of the run folder into `to` (which is made), and writes run.json there.
-// Files that could not be moved stay in the run folder, and the message says so.
+// Files that cannot be moved stay in the run folder, and the message says so.
 int runs_keep(const struct job *j, const char *run_folder, const char *to, struct error *e);
 
 // The same on a file system that nodes share: other nodes keep recordings of this job in the
@@ -43,7 +44,7 @@ int runs_keep(const struct job *j, const char *run_folder, const char *to, struc
 int runs_join(const struct job *j, const char *run_folder, const char *to, bool told,
               struct error *e);
 
-// Writes run.json into `to`, with the parameters that the recordings there hold.
+// Writes run.json into `to`, with the parameters from the recordings there.
 int runs_describe(const struct job *j, const char *to, struct error *e);
 
 // Copies a file, also to another file system: complete and synced, or not at all.
@@ -60,10 +61,10 @@ struct runs_limits {
 
 // The removed runs. A loss of grade 0 or 1 is worth a warning.
 struct runs_removed {
-    size_t count, worthy; // worthy: of grade 0 and 1
+    size_t count, worthy; // worthy: those of grade 0 and 1
     uint64_t bytes;
     struct buf names; // separated by ", "; the caller frees it
-    bool dry;         // set by the caller: lists the runs that would be removed, and removes none
+    bool dry;         // set by the caller: only lists the runs that would be removed
 };
 
 // Removes runs beyond the limits, but never `spare` (the newest; may be NULL). Adds the removed
@@ -72,9 +73,9 @@ struct runs_removed {
 int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_ns,
                const char *spare, struct runs_removed *removed, struct error *e);
 
-// How many bytes the files of a folder take on the disk, and how many of them are recordings.
-// `follow`: a link counts as the file that it leads to, as in a run folder whose agent moved its
-// file; else it counts as nothing, because its removal frees nothing.
+// The size of a folder's files on disk, and the number of recordings among them. `follow`: a link
+// counts as the file that it points to, as in a run folder whose agent has moved its file.
+// Otherwise links do not count, because removing them frees nothing.
 struct runs_size {
     uint64_t bytes;
     size_t files;
@@ -88,15 +89,15 @@ struct runs_entry {
     struct runs_size size;
     int grade;
     bool keep;
-    struct job *job; // of runs_list_described; else NULL
+    struct job *job; // set by runs_list_described; otherwise NULL
 };
 
-// Lists the recordings in `runs`, the newest first, those with equal start times in the natural
-// order of their names. The caller frees *out, which is NULL if there are none.
+// Lists the runs in `runs`, the newest first, those with equal start times in the natural order of
+// their names. The caller frees *out, which is NULL if there are none.
 int runs_list(const char *runs, struct runs_entry **out, size_t *count, struct error *e);
 
-// The same with what run.json says of each; runs_list_free frees the list, and the jobs that are
-// still in it. Adds a line to *left_out for each run.json that cannot be read.
+// Lists the runs with the contents of their run.json; runs_list_free frees the list and the jobs in
+// it. Adds a line to *left_out for each run.json that cannot be read.
 int runs_list_described(const char *runs, struct runs_entry **out, size_t *count,
                         struct buf *left_out, struct error *e);
 void runs_list_free(struct runs_entry *list, size_t count);

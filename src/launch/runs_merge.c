@@ -17,10 +17,10 @@ enum { COMPARE_BYTES = 1 << 16 };
 struct source {
     const char *path;
     char host[JOB_HOST_MAX + 1], job[JOB_ID_MAX + 1];
-    char name[NAME_MAX + 1]; // in the new folder; empty: an equal file is there
+    char name[NAME_MAX + 1]; // in the new folder; empty: an equal file has been copied already
 };
 
-// ---------------------------------------------------------------- what the files are
+// ---------------------------------------------------------------- reading the sources
 
 static int read_source(const char *path, struct source *out, struct error *e)
 {
@@ -79,7 +79,7 @@ static bool is_taken(const struct source *all, size_t count, const char *name)
     return false;
 }
 
-// Names the file all[at], or leaves it out.
+// Chooses the name of file all[at] in the new folder, or leaves the file out.
 static void choose_name(struct source *all, size_t at, struct runs_merged *out)
 {
     struct source *s = &all[at];
@@ -125,7 +125,7 @@ static size_t count_jobs(const struct source *all, size_t count, struct buf *nam
 
 // ---------------------------------------------------------------- run.json
 
-// The run.json files beside the sources, put together. False: there is none of this job.
+// Combines the run.json files beside the sources. Returns false if no source of this job has one.
 static bool find_run(const struct source *all, size_t count, struct job *out)
 {
     bool found = false;

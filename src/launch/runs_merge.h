@@ -1,13 +1,13 @@
-// runs_merge.h - the recordings of several folders as one run: those of nodes that kept their own,
-// or of a node that was recorded in pieces.
+// runs_merge.h - merges the recordings of several folders into one run, such as those of nodes that
+// kept their own, or of a node that was recorded in pieces.
 //
 // The files are copied into ".NAME.merging", which then takes its name: the new folder is complete
 // or missing, and the sources stay. run.json describes the run of the sources that have one: the
 // first start, the last end, and the parameters of all recordings.
 //
 //   two equal files       one is copied
-//   two of one host       both are, as HOST.sonde and HOST-2.sonde. Readers put the points of one
-//                         series together; of two points at one time one counts.
+//   two of one host       both are copied, as HOST.sonde and HOST-2.sonde. Readers join the points
+//                         of a series; of two points at the same time, one counts.
 #ifndef SONDE_LAUNCH_RUNS_MERGE_H
 #define SONDE_LAUNCH_RUNS_MERGE_H
 
@@ -18,7 +18,7 @@ struct runs_merge {
     size_t count;
     const char *to;   // the new folder; NULL: the job's id below `runs`
     const char *runs; // the folder of the kept runs
-    // files of several jobs may come together. Their folder has no run.json, because that describes
+    // The sources may be of several jobs. Then the folder has no run.json, because that describes
     // one run.
     bool several_jobs;
 };
@@ -26,12 +26,13 @@ struct runs_merge {
 struct runs_merged {
     char path[FOLDER_PATH_MAX];
     size_t files, hosts, jobs;
-    bool described;   // it has a run.json
-    struct buf notes; // a line for each file that was left out or got another name; caller frees
+    bool described;   // the new folder has a run.json
+    struct buf notes; // one line for each file that was left out or renamed; the caller frees it
 };
 
-// 0 or a negative errno with words: -EINVAL: several jobs; -EEXIST: the folder is there; -EBUSY: a
-// file is being written; or a file cannot be read. Frees nothing of the request.
+// Returns 0, or a negative errno with a message. -EINVAL: several jobs; -EEXIST: the new folder
+// exists; -EBUSY: a file is being written; others: a file cannot be read. Frees nothing of the
+// request.
 int runs_merge(const struct runs_merge *request, struct runs_merged *out, struct error *e);
 
 #endif

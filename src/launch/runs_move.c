@@ -55,7 +55,7 @@ int runs_rename(const char *folder, const char *name, struct error *e)
     return status;
 }
 
-// ---------------------------------------------------------------- another folder
+// ---------------------------------------------------------------- moving
 
 static int copy_all(const char *from, const char *to, struct error *e)
 {
@@ -96,7 +96,7 @@ static int move_across(const char *from, const char *to, struct error *e)
     return folder_remove(from, e);
 }
 
-// The path without "./" in front and "/" at its end, absolute.
+// Makes the path absolute, without "./" in front and "/" at its end.
 static int take_path(const char *path, char out[FOLDER_PATH_MAX], struct error *e)
 {
     while (path[0] == '.' && path[1] == '/')

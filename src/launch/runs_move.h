@@ -1,20 +1,21 @@
-// runs_move.h - another name or another folder for a recorded run.
+// runs_move.h - renames a recorded run, or moves its folder.
 //
-// The folder is renamed; to another file system it is copied as ".NAME.moving", synced, renamed and
-// only then removed here, so that a complete recording is in one of the two places at any time.
+// The folder is renamed. To another file system it is copied as ".NAME.moving", synced, renamed,
+// and only then removed here, so that one of the two places always has a complete recording.
 #ifndef SONDE_LAUNCH_RUNS_MOVE_H
 #define SONDE_LAUNCH_RUNS_MOVE_H
 
 #include "base/error.h"
 #include "launch/folder.h"
 
-// Sets the name of --name in run.json of `folder`; other members stay as they are, also those of
-// later versions. The name has passed run_metadata_check_name. 0 or a negative errno with words.
+// Sets the run's name in run.json of `folder`; other members stay unchanged, also those of later
+// versions. The name has passed run_metadata_check_name. Returns 0 or a negative errno with a
+// message.
 int runs_rename(const char *folder, const char *name, struct error *e);
 
-// Moves the recording's folder to the path `to`, or into it if that is a folder; *out is the new
-// path. -EEXIST: something is there. -EBUSY: it is being written. -EINVAL: `folder` has no
-// run.json, or holds something other than files.
+// Moves the run's folder to the path `to`, or into it if it is a folder; *out is the new path.
+// Returns -EEXIST if the new path exists; -EBUSY if the run is being written; -EINVAL if `folder`
+// has no run.json, or contains anything but files.
 int runs_move(const char *folder, const char *to, char out[FOLDER_PATH_MAX], struct error *e);
 
 #endif

@@ -9,7 +9,7 @@
 #include <signal.h>
 
 enum {
-    KILL_WAIT_MS = 2000,  // for the end of a process that was killed
+    KILL_WAIT_MS = 2000,  // for a killed process to end
     KEEP_WAIT_MS = 30000, // for other nodes to move their recordings to their folders
     LOOK_SELDOM_MS = 1000,
 };
@@ -36,7 +36,7 @@ void shutdown_command(struct launch *l)
     }
 }
 
-// Waits for the other nodes, which have been asked to end: each ends its agent and moves its
+// Waits for the other nodes, which have been told to end: each ends its agent and moves its
 // recording to its folder.
 static void stop_nodes(struct launch *l, int64_t began_ns)
 {
@@ -51,8 +51,8 @@ static void stop_nodes(struct launch *l, int64_t began_ns)
         supervisor_turn(l, deadline_ns);
 }
 
-// Lets the other nodes close their files. The aggregator fetches files that do not lie in a folder
-// that we share with them.
+// Lets the other nodes close their files. The aggregator fetches the files that are not in a shared
+// folder.
 static void gather(struct launch *l)
 {
     char words[160];

@@ -5,13 +5,13 @@
 
 #include "launch/launch.h"
 
-// Ends the command and all processes that it has started.
+// Ends the command and all its descendants.
 void shutdown_command(struct launch *l);
 
 // `keep`: the recordings of the other nodes are fetched first.
 void shutdown_telemetry(struct launch *l, bool keep);
 
-// The same for a run whose command does not start: its folder is removed.
+// Ends telemetry before the command has started, and removes the run's folder.
 void shutdown_unused(struct launch *l);
 
 #endif

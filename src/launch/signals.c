@@ -35,8 +35,8 @@ void signals_close(struct signals *s)
 
 void signals_restore(const struct signals *s)
 {
-    // Discards signals that our own writes have raised: the command may be executed in this
-    // process, and must not get them.
+    // Discards signals that our own writes have raised, because the command may be executed in this
+    // process and must not get them.
     sigset_t ours;
     sigemptyset(&ours);
     sigaddset(&ours, SIGPIPE);

@@ -14,22 +14,23 @@
 
 struct signals {
     int fd;
-    sigset_t before; // the mask that the command shall have
+    sigset_t before; // the mask for the command
 };
 
 // Blocks the signals and opens the descriptor.
 int signals_open(struct signals *s, struct error *e);
-// Closes the descriptor. The signals stay blocked: a second request to end, or a write into a
-// closed pipe, during the shutdown must not interrupt it.
+// Closes the descriptor. The signals stay blocked, so that neither a second request to end nor a
+// write into a closed pipe interrupts the shutdown.
 void signals_close(struct signals *s);
 
 // Restores the mask in a new process, before exec.
 void signals_restore(const struct signals *s);
 
-// The next pending signal: its number, and whether the terminal sent it; 0 if there is none.
+// Returns the number of the next pending signal, and whether the terminal sent it; 0 if there is
+// none.
 int signals_next(struct signals *s, bool *from_terminal);
 
-// Whether the signal ends a program by default (SIGINT, SIGTERM, SIGHUP, SIGQUIT).
+// Whether the signal's default action ends a program (SIGINT, SIGTERM, SIGHUP, SIGQUIT).
 bool signals_ends(int number);
 
 #endif

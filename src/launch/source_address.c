@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// A connected datagram socket has a route, and with it our own address.
+// A connected datagram socket has a route, and so the source address.
 static bool own_end(const struct addrinfo *to, char out[SOURCE_ADDRESS_MAX])
 {
     struct sockaddr_storage own;

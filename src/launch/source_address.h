@@ -1,4 +1,4 @@
-// source_address.h - the address of this machine under which another one reaches it.
+// source_address.h - the address under which another machine reaches this one.
 #ifndef SONDE_LAUNCH_SOURCE_ADDRESS_H
 #define SONDE_LAUNCH_SOURCE_ADDRESS_H
 
@@ -7,8 +7,8 @@
 
 enum { SOURCE_ADDRESS_MAX = INET6_ADDRSTRLEN };
 
-// Finds the source address of packets to `host` (a name or an address), without sending any. False:
-// the name does not resolve, or there is no route.
+// Finds the source address of packets to `host` (a name or an address), without sending any.
+// Returns false if the name does not resolve, or there is no route.
 bool source_address(const char *host, char out[SOURCE_ADDRESS_MAX]);
 
 #endif

@@ -18,7 +18,7 @@ static const struct name {
 #undef NAME
 };
 
-// The part of a word that a placeholder may fill: the whole word, or an option's value
+// Returns the part of a word that a placeholder may fill: the whole word, or an option's value
 // (--name=VALUE, -nVALUE).
 static struct str place_of(const char *word)
 {
@@ -28,7 +28,7 @@ static struct str place_of(const char *word)
     return str_of(equals ? equals + 1 : word);
 }
 
-// The placeholder at the beginning of the text; SUBSTITUTE_COUNT: none.
+// Returns the placeholder at the beginning of the text, or SUBSTITUTE_COUNT.
 static size_t placeholder_at(struct str text)
 {
     size_t i = 0;

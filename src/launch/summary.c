@@ -64,7 +64,7 @@ static double last_value(struct store_snapshot *s, uint32_t series)
     return store_point_before(s, series, INT64_MAX, &t_ns, &value) ? value : 0;
 }
 
-// The total of a counter, which begins at 0 again when the agent is restarted.
+// Returns the total of a counter, which restarts at 0 with the agent.
 static double counted(struct store_snapshot *s, uint32_t series)
 {
     struct store_cursor *cursor = store_cursor_open(s, series, INT64_MIN, INT64_MAX);
@@ -93,7 +93,7 @@ static bool is_emitted(const struct store_metric *metric)
     return !own || !str_eq(own->metric.name, metric->name); // an alias does not count
 }
 
-// *dropped is the recorded number.
+// *dropped is the number of dropped values that the file has recorded.
 static void add_snapshot(struct store_snapshot *s, struct summary *out, uint64_t *dropped)
 {
     const struct store_metric *each;
@@ -128,8 +128,8 @@ static struct str tag_of(const struct store_event *event, struct str key)
     return (struct str){0};
 }
 
-// The agent's annotations mark the beginning and the end of failures; events come in the order of
-// their times.
+// Tracks which scripts fail at the end. The agent's annotations mark the beginning and the end of
+// failures; events come in the order of their times.
 static void take_failing(const struct store_event *event, struct summary *out)
 {
     struct str said = tag_of(event, STR("failing")), host = tag_of(event, STR("host")),
@@ -155,7 +155,7 @@ static void take_failing(const struct store_event *event, struct summary *out)
     }
 }
 
-// The same for a source that does not answer.
+// Tracks in the same way the sources that do not answer.
 static bool take_event(const struct store_event *event, void *user)
 {
     struct summary *out = user;
@@ -235,8 +235,8 @@ int summary_add_folder(const char *folder, struct summary *out, struct error *e)
         any = any || added == 0;
         if (added == 0)
             continue;
-        // The other files are read all the same. If no file can be read, the caller reports the
-        // last failure.
+        // Reads the other files all the same. If none can be read, the caller reports the last
+        // failure.
         if (failed)
             log_warning("left out: %s", e->text);
         failed = true;

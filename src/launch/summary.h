@@ -1,5 +1,5 @@
-// summary.h - a run in a few lines: `sonde run` prints them at its end, `sonde status` while it
-// runs.
+// summary.h - summarises a run in a few lines, which `sonde run` prints at its end and `sonde
+// status` while it runs.
 //
 // All figures come from the node's file through the store's reader, whether the file is live,
 // closed, or left by a killed process.
@@ -29,12 +29,12 @@ struct summary_failing {
     int64_t since_ns;
 };
 
-enum { SUMMARY_CUT_OFF_MAX = 32, SUMMARY_FAILING_MAX = 32 }; // the most that are listed
+enum { SUMMARY_CUT_OFF_MAX = 32, SUMMARY_FAILING_MAX = 32 }; // limits of the lists
 
 struct summary {
     uint64_t points, series;
     uint64_t dropped; // refused or lost, for any cause
-    uint64_t retired; // values that made room for newer ones
+    uint64_t retired; // values removed to make room for newer ones
     uint64_t damaged_blocks;
     bool emitted; // the file has data of the user's programs
     struct summary_figure cpu_percent, memory_bytes;
@@ -45,21 +45,21 @@ struct summary {
     size_t failing_count;
 };
 
-// Adds what the file at `path` holds to *out (zero-initialise it).
+// Adds the contents of the file at `path` to *out (zero-initialise it).
 int summary_add_file(const char *path, struct summary *out, struct error *e);
 
-// The same for every *.sonde of a folder. Skips an unreadable file with a warning, unless it is the
-// only one.
+// Adds every *.sonde of a folder. Skips an unreadable file with a warning, unless it is the only
+// one.
 int summary_add_folder(const char *folder, struct summary *out, struct error *e);
 
-// Takes an annotation of the agent about a source or script that fails, or works again. Call it in
+// Reads an annotation of the agent about a source or script that fails or works again. Call it in
 // the order of the annotations' times.
 struct store_event;
 void summary_add_event(const struct store_event *event, struct summary *out);
 
-// "3.2 s", "4 min 10 s", "2 h 3 min"
+// Writes "3.2 s", "4 min 10 s", "2 h 3 min".
 void summary_duration_text(int64_t ns, char *out, size_t size);
-// "1.5 GiB"
+// Writes "1.5 GiB".
 void summary_bytes_text(double bytes, char *out, size_t size);
 
 #endif

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A signal that comes later than this after the command's end is meant for the launcher, the only
-// process that it has reached.
+// A signal that arrives later than this after the command's end is meant for the launcher, because
+// no other process could have received it.
 enum { HURRY_AFTER_MS = 500 };
 
 int supervisor_start_agent(struct launch *l, struct error *e)
@@ -97,7 +97,7 @@ void supervisor_tell_expected(struct launch *l)
     nodes_tell_expected(l->nodes, false, supervisor_tell_aggregator, l);
 }
 
-// "ready PORT HUBPORT": nodes can connect.
+// Handles "ready PORT HUBPORT": nodes can connect.
 static void open_hub(struct launch *l)
 {
     const char *second = strchr(l->aggregator.child.line, ' ');
@@ -162,7 +162,7 @@ static void reap(struct launch *l)
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
         bool stopped = WIFSTOPPED(status);
         if (pid == l->command && stopped) {
-            // Ctrl-Z: the shell waits for the launcher, so it stops, too. Without a terminal
+            // Ctrl-Z: the launcher stops, too, because the shell waits for it. Without a terminal
             // nothing would continue it.
             int signal = WSTOPSIG(status),
                 terminal = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);

@@ -8,12 +8,12 @@
 int supervisor_start_agent(struct launch *l, struct error *e);
 int supervisor_start_aggregator(struct launch *l, struct error *e);
 
-// Call these if the agent or aggregator will not be started again: its clients are refused and do
-// not wait.
+// Call it if the agent or the aggregator will not be started again: its clients are refused instead
+// of waiting.
 void supervisor_refuse_clients(struct launch *l, const struct child *c);
 
-// Writes the aggregator's address into job.json. Does nothing before the agent runs, too, so a
-// client that finds the job can use all of it.
+// Writes the aggregator's address into job.json. Before the agent is ready, too, it does nothing,
+// so that a client that finds the job can use all of it.
 void supervisor_publish(struct launch *l);
 
 // Sends the line "VERB HOST" to the aggregator; `user` is the struct launch (nodes.h).

@@ -11,7 +11,7 @@ static void sweep_one(struct job *j)
     int lock_fd = job_claim(j->folder);
     if (lock_fd < 0)
         return;
-    // An agent that is still writing will be gone at the next sweep.
+    // If an agent is still writing, the next sweep does this.
     if (!runs_being_written(j->folder)) {
         bool kept = !j->record[0] || runs_join(j, j->folder, j->record, false, &e) == 0;
         if (!kept)

@@ -49,7 +49,7 @@ int trace_check(const char *list, struct error *e)
     return 0;
 }
 
-// LD_PRELOAD separates its entries by these characters, and knows no quotes.
+// LD_PRELOAD separates its entries with these characters, and cannot quote them.
 static bool can_be_preloaded(const char *path)
 {
     return access(path, R_OK) == 0 && !path[strcspn(path, ": \t\n")];
@@ -100,7 +100,8 @@ static bool is_static(int fd)
     return true;
 }
 
-// The kernel gives it other rights than ours, so the dynamic linker ignores LD_PRELOAD.
+// A program with other rights than ours (set-user-ID, set-group-ID, capabilities): the dynamic
+// linker ignores LD_PRELOAD for it.
 static bool has_other_rights(int fd)
 {
     struct stat info;

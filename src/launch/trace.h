@@ -1,8 +1,8 @@
 // trace.h - `sonde run --trace`: libraries that observe the command's programs from inside.
 //
-// Each library is an interposer: the dynamic linker loads it into every program of the job, because
-// it stands in LD_PRELOAD. libsonde records what it counts (docs/trace.md). The libraries are in
-// the folder `sonde` below that of libsonde; in the build tree they are in src/trace.
+// Each library is an interposer: LD_PRELOAD names it, so the dynamic linker loads it into every
+// program of the job. Its counts are recorded through libsonde (docs/trace.md). The libraries are
+// in the folder `sonde` below that of libsonde; in the build tree they are in src/trace.
 #ifndef SONDE_LAUNCH_TRACE_H
 #define SONDE_LAUNCH_TRACE_H
 
@@ -16,21 +16,21 @@
 enum { TRACE_LIBRARIES = 2 };
 
 struct trace_library {
-    const char *name; // as in the list of --trace
+    const char *name; // its name in the list of --trace
     const char *file;
-    const char *what; // it observes
+    const char *what; // what it observes
 };
 extern const struct trace_library trace_libraries[TRACE_LIBRARIES];
 
-// Returns 0, or -EINVAL with a message that has the known names. NULL is a valid list.
+// Returns 0, or -EINVAL with a message that lists the known names. NULL is a valid list.
 int trace_check(const char *list, struct error *e);
 
-// Finds the library beside this program. False: it is not installed, or LD_PRELOAD cannot hold its
-// path; `path` then has the place where it should be.
+// Finds the library beside this program. Returns false if it is not installed, or LD_PRELOAD cannot
+// hold its path; `path` is then the place where it should be.
 bool trace_find(const struct trace_library *library, char path[PATH_MAX]);
 
-// Warns, in one line each, of libraries of the list that are not available, and of a command that
-// the dynamic linker does not load them into.
+// Prints a warning line for each library of the list that is not available, and for a command into
+// which the dynamic linker does not load them.
 void trace_warn(const char *list, char *const *command);
 
 // Appends the list's libraries to the user's LD_PRELOAD. Does nothing if the list is NULL.

@@ -56,7 +56,7 @@ void tunnel_target(struct tunnel *t, const char *address, int bind)
     t->bind = bind;
     t->moved = t->channel.pid > 0;
     if (t->moved)
-        kill(t->channel.pid, SIGTERM); // the next tunnel leads to the new place
+        kill(t->channel.pid, SIGTERM); // the next tunnel leads to the new address
     else
         t->next_ns = clock_monotonic_ns();
 }

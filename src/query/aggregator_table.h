@@ -4,8 +4,8 @@
 
 #include "query/query.h"
 
-// The state of a fold, and its result. All states can be merged, except FOLD_VALUES, which needs
-// every value.
+// The fold of an aggregator: the state it keeps and the result it computes. States can be merged,
+// except those of FOLD_VALUES, which needs every value.
 enum query_fold {
     FOLD_SUM,
     FOLD_AVG,
@@ -47,7 +47,7 @@ struct query_aggregator_row {
     enum query_fold fold;
     enum query_between between;
     enum query_quantile quantile;
-    unsigned per_mille; // of the quantile
+    unsigned per_mille; // rank of the quantile in thousandths
 };
 
 // `a` is any enum query_aggregator below QUERY_AGGREGATOR_COUNT.

@@ -2,11 +2,11 @@
 //
 //   places      0     1     2     3     4     the grid's buckets, or all time stamps of the group
 //   series a    5     6     7     -     -     - absent: before its first, after its last point
-//   series b    -     1     ·     3     -     · a hole: filled as the aggregator says (enum
+//   series b    -     1     ·     3     -     · a hole: filled as the aggregator requires (enum
 //                                             query_between)
 //   series c  2 ·     ·     4     ·     · 6   also holes: places between its points and its
 //                                             neighbours out of range (edges.h)
-//   n x y       …                             one fold state a place (fold.h): a column each
+//   n x y       …                             one fold state per place (fold.h), a column each
 //   real        1     1     1     1     0     places at which some series has a point: only these
 //                                             are results
 #ifndef SONDE_QUERY_COLUMNS_H

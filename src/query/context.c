@@ -78,8 +78,8 @@ static size_t limit_arena(struct query_context *c, struct arena *arena)
     return limit;
 }
 
-// Reserves memory after the arena has grown. Arenas grow by chunks. The reservation may come
-// afterwards, because untouched memory costs nothing yet.
+// Reserves memory after the arena has grown, which it does in chunks. Reserving afterwards is early
+// enough, because untouched memory costs nothing yet.
 static bool reserve_taken(struct query_context *c)
 {
     int r = reservation_grow(&c->reservation, memory_used(c), c->e);
@@ -114,7 +114,8 @@ bool query_grow(struct query_context *c, struct arena *arena, void *array, size_
                 size_t count, size_t needed, size_t each)
 {
     size_t limit = limit_arena(c, arena);
-    size_t wanted = needed / 2 < *capacity ? 2 * *capacity : needed; // a lower bound
+    // arena_room asks for at least this
+    size_t wanted = needed / 2 < *capacity ? 2 * *capacity : needed;
     if (arena_room(arena, array, capacity, count, needed, each))
         return reserve_taken(c);
     note_failure(c, arena, limit, wanted, each);

@@ -17,36 +17,36 @@ enum {
     QUERY_SERIES_DEFAULT = 1000000,
     QUERY_POINTS_DEFAULT = 100000000,
     QUERY_EXACT_DEFAULT = 4096, // series
-    QUERY_TICK_POINTS = 4096,   // points or equivalent work between two looks at the clock
+    QUERY_TICK_POINTS = 4096,   // points or equivalent work between two checks of the clock
 };
 
 struct query_context {
     const struct query *q;
     struct error *e;
-    // partials of other nodes join the groups: this node does not know all their series
+    // other nodes' partials join the groups, so this node does not know all series of a group
     bool shared;
     struct arena *result;
     struct arena plan, group;
-    size_t result_before, result_limit; // state of the caller's arena before the query
+    size_t result_before, result_limit; // size and limit of the caller's arena before the query
     size_t memory_bytes, buffer_bytes;
     uint64_t series_max, points_max;
     size_t exact_max;
     int64_t deadline_ns;
     const struct work_watch *watch;
-    struct reservation reservation; // in `watch`
+    struct reservation reservation; // made in `watch`
     struct query_cache *cache;
     const uint64_t *store_ids;
     uint64_t points_read, points_from_summaries, series_read;
     size_t since_clock;
     int alloc_error;
-    const int64_t *last_times; // of the last series that was added to the result
+    const int64_t *last_times; // time stamps of the series that was added to the result last
     size_t last_count;
 };
 
 // Results go to `arena`. Every call needs a query_context_end.
 void query_context_begin(struct query_context *c, const struct query *q,
                          const struct query_limits *limits, struct arena *arena, struct error *e);
-// Results go to `arena` from now on; nothing has gone to the other one yet.
+// Switches the results to `arena`. Call it before any result is allocated.
 void query_context_results(struct query_context *c, struct arena *arena);
 // The memory of the results stays reserved until the caller's request ends.
 void query_context_end(struct query_context *c);

@@ -33,7 +33,7 @@ struct times {
 
 struct kept {
     struct decoded_entry entry; // the first member, because callers hold pointers to it
-    struct times *times;        // own the entry's t_ns
+    struct times *times;        // owns the entry's t_ns
     uint64_t store;
     uint32_t series;
     unsigned users;
@@ -47,7 +47,7 @@ struct query_cache {
     size_t limit_bytes, bytes;
     struct memory_account *account; // NULL: no accounting
     struct kept *slots[SLOTS], *newest, *oldest;
-    struct times *latest[LATEST]; // does not count as a user of them
+    struct times *latest[LATEST]; // `latest` does not count as a user of them
 };
 
 int query_cache_create(size_t limit_bytes, struct query_cache **out)

@@ -23,7 +23,7 @@ struct folding {
 };
 
 // Returns how many of t[0..n) lie before the border: at least 1, because the caller knows that t[0]
-// does. Most buckets are as long as their predecessor, so the search begins there.
+// lies before it. Most buckets are as long as their predecessor, so the search begins there.
 static size_t count_before(const int64_t *t, size_t n, int64_t border, size_t guess)
 {
     size_t low = 1, high = n; // t[low - 1] < border; border <= t[high], or high == n
@@ -106,9 +106,9 @@ static int gather(struct folding *f, const double *v, size_t n)
     return 0;
 }
 
-// The common case, regular points and a fixed grid: buckets that begin and end in this array and
-// have as many points as their predecessor. The current bucket begins at t[i]. Returns the index of
-// the first bucket's begin that is not of this kind.
+// Folds the buckets of the common case, regular points on a fixed grid: buckets that begin and end
+// in this array and have as many points as their predecessor. The current bucket begins at t[i].
+// Returns the index of the first point behind these buckets.
 static size_t fold_equal_buckets(struct folding *f, const int64_t *t, const double *v, size_t i,
                                  size_t n, size_t length)
 {
@@ -117,7 +117,8 @@ static size_t fold_equal_buckets(struct folding *f, const int64_t *t, const doub
     double *values = f->out->values + f->out->count;
     size_t k = f->k, first = k;
     const int64_t *borders = f->g->times + 1;
-    // The current bucket's successor must be the next in the grid: it contains t[i + length].
+    // The current bucket's successor must be the grid's next bucket, which contains the point i +
+    // length.
     while (length < n - i && k + 1 < f->g->count && t[i + length - 1] < borders[k] &&
            t[i + length] >= borders[k] && t[i + length] < borders[k + 1]) {
         double value = sum || avg ? query_add_up(v + i, length) : NAN;

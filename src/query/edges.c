@@ -118,7 +118,7 @@ static int rate_after(struct query_context *c, const struct query_grid *g,
                       struct query_series_work *work, struct query_edge *out)
 {
     struct neighbour n, seed;
-    if (!c->q->rate.counter || !c->q->rate.drop_resets) { // each point has a rate
+    if (!c->q->rate.counter || !c->q->rate.drop_resets) { // every point has a rate
         int r = query_point_after(c, series, at_ns, reach_ns, &n.t_ns, &n.seed.value);
         if (r > 0)
             *out = (struct query_edge){.there = true, .t_ns = n.t_ns};
@@ -174,7 +174,8 @@ int query_edges_find(struct query_context *c, const struct query_grid *g,
     if (after)
         r = (rate ? rate_after : point_after)(c, g, series, g->read_to, later(g->read_to, reach),
                                               work, &p->after);
-    bool needless = p->count == 0 && !p->after.there; // without both the series is absent
+    // a series without points needs both neighbours to take part
+    bool needless = p->count == 0 && !p->after.there;
     if (r == 0 && before && !needless && g->read_from > INT64_MIN)
         r = (rate ? rate_before : point_before)(c, g, series, g->read_from - 1,
                                                 earlier(first, reach), work, &p->before);

@@ -47,7 +47,7 @@ static bool true_unless(const json_t *value, bool otherwise)
     return json_is_boolean(value) ? json_is_true(value) : otherwise;
 }
 
-// The list of this name; *count is 0 if it is missing.
+// Finds the list of this name; *count is 0 if the key is missing.
 static int list(const struct parser *p, const char *key, size_t most, const json_t **out,
                 size_t *count)
 {
@@ -136,7 +136,7 @@ static const json_t *find_filter(const struct parser *p, struct str id)
     return NULL;
 }
 
-// Adds "key":value to the object under construction; nothing without a value.
+// Adds "key":value to the object under construction; does nothing if `value` is NULL.
 static void put(struct buf *out, const char *key, const json_t *value)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
@@ -247,7 +247,8 @@ static int parse_metrics(struct parser *p, int64_t now_ns)
             return r;
         node->query = request.queries[i];
         if (own || common)
-            r = parse_fill(p, own ? own : common, &node->fill); // otherwise 0, like OpenTSDB
+            // without a policy a missing value is 0, like OpenTSDB
+            r = parse_fill(p, own ? own : common, &node->fill);
         for (size_t k = 0; k < node->query.filter_count; k++)
             p->filter_keys[p->filter_key_count++] = node->query.filters[k].key;
     }
@@ -358,7 +359,7 @@ static int parse_outputs(const struct parser *p)
     }
     if (r || count)
         return r;
-    // All expressions; the metrics if there are no expressions.
+    // A request without outputs gets all expressions, or all metrics if it has no expressions.
     bool formulas = x->node_count && x->nodes[x->node_count - 1].is_formula;
     for (size_t i = 0; i < x->node_count; i++)
         if (x->nodes[i].is_formula == formulas)

@@ -37,7 +37,7 @@ static bool in_map(const struct query_matcher *m, struct str value)
 {
     char text[STORE_VALUE_MAX];
     if (value.size > sizeof text)
-        return false; // no stored value has this length
+        return false; // longer than any stored value
     for (size_t i = 0; i < value.size; i++)
         text[i] = fold_case(value.data[i], kinds[m->filter->kind].any_case);
     return value.size && map_get(&m->list, (struct str){text, value.size});
@@ -64,8 +64,8 @@ static bool not_in_list(const struct query_matcher *m, struct str value)
 
 static bool like(const struct query_matcher *m, struct str value)
 {
-    // After a mismatch behind an asterisk, that asterisk takes one byte more; earlier asterisks
-    // stay.
+    // After a mismatch behind an asterisk, that asterisk takes one more byte; earlier asterisks
+    // keep theirs.
     bool any_case = kinds[m->filter->kind].any_case;
     struct str pattern = m->filter->text;
     size_t p = 0, v = 0, star = SIZE_MAX, star_v = 0;
@@ -108,7 +108,7 @@ static bool never(const struct query_matcher *m, struct str value)
 {
     (void)m;
     (void)value;
-    return false; // the series has the key
+    return false; // this test runs only on series that have the key
 }
 
 bool query_matcher_test(const struct query_matcher *m, struct str value)
@@ -134,9 +134,9 @@ struct str query_filter_name(enum query_filter_kind kind)
 // ---- what a regular expression costs ----
 //
 // Patterns come from clients, and the C library is not made for hostile ones. It unrolls them: x{9}
-// becomes nine copies of x, x+ becomes xx*. If repeats and alternatives stand inside a repeat, it
-// follows every way through them again, twice as many for each. So atoms are counted as unrolled,
-// and so are the branches inside a repeat. POSIX has no repeat of a repeat (x++).
+// becomes nine copies of x, x+ becomes xx*. If repeats and alternatives stand inside a repeat, each
+// of them doubles the number of paths that it follows. So the checks count atoms after unrolling,
+// and the branches inside a repeat. POSIX has no repeat of a repeat (x++).
 
 struct regexp_cost {
     // of the current group: atoms before its last atom, and in its last atom
@@ -148,7 +148,8 @@ struct regexp_cost {
 
 static uint64_t times_at_most(uint64_t atoms, uint64_t factor)
 {
-    uint64_t product = atoms * (factor < 1 ? 1 : factor); // both factors are bounded below
+    // cannot overflow: the code below bounds both factors
+    uint64_t product = atoms * (factor < 1 ? 1 : factor);
     return product > QUERY_REGEXP_NODES_MAX ? QUERY_REGEXP_NODES_MAX + 1 : product;
 }
 
@@ -162,7 +163,7 @@ static void add_atom(struct regexp_cost *c, uint64_t atoms)
     c->repeated = false;
 }
 
-// Behind a repeat, '?' and '+' mean "lazy" and "possessive" in other languages. They do not change
+// After a repeat, '?' and '+' mean "lazy" and "possessive" in other languages. They do not change
 // whether a text matches, so write_pattern drops them.
 static bool drops(char c, bool repeated)
 {
@@ -181,8 +182,8 @@ static bool add_repeat(struct regexp_cost *c, char repeat, uint64_t factor)
     return true;
 }
 
-// The index after the bracket expression that opens at `i`. "[]x]", "[^]x]" and "[[:alpha:]]"
-// contain a ']' that does not close the expression.
+// Returns the index behind the bracket expression that opens at `i`. "[]x]", "[^]x]" and
+// "[[:alpha:]]" contain a ']' that does not close the expression.
 static size_t behind_bracket(struct str p, size_t i)
 {
     i++;
@@ -201,7 +202,7 @@ static size_t behind_bracket(struct str p, size_t i)
     return i + 1;
 }
 
-// The largest number of the interval that opens at *i, which the call moves to its end.
+// Returns the largest number of the interval that opens at *i, and moves *i to the interval's end.
 static uint64_t largest_repeat(struct str p, size_t *i)
 {
     uint64_t n = 0, most = 0;
@@ -358,7 +359,7 @@ static bool is_list(const struct query_filter *f)
     return kinds[f->kind].test == in_list || kinds[f->kind].test == not_in_list;
 }
 
-// A long list is tested against many values.
+// Puts the names of a long list into a map, because the list is tested against many values.
 static int make_list(struct query_matcher *m, struct error *e)
 {
     struct str rest = m->filter->text;

@@ -90,7 +90,7 @@ static bool count_summary(struct query_fold_state *s, const struct store_run *ru
 
 static double count_finish(const struct query_fold_state *s)
 {
-    return s->n; // 0 for nothing but NaN, like OpenTSDB
+    return s->n; // 0 if all values are NaN, like OpenTSDB
 }
 
 static void count_column(column_t n, column_t x, column_t y, values_t v, size_t count)
@@ -328,7 +328,8 @@ static void dev_merge(column_t n, column_t x, column_t y, values_t n2, values_t 
     }
 }
 
-// ---- first, last, diff: order is time in a bucket, the order of the series across them ----
+// ---- first, last, diff: values come in order of time in a bucket, in order of series across them
+// ----
 
 static void first_span(struct query_fold_state *s, const double *v, size_t count)
 {

@@ -1,5 +1,5 @@
-// fold.h - reduces many values to one: the state, how it takes in values, summaries and other
-// folds, and the result.
+// fold.h - reduces many values to one: the state, how it adds values, summaries and other folds,
+// and the result.
 //
 // Every fold keeps three numbers: n (how many values are in it; for min and max only whether there
 // are any), x and y. A fold has two forms: one state, for the values of a bucket in time, and

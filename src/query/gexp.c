@@ -18,7 +18,7 @@ enum parameter {
 static const struct {
     struct str name;
     enum gexp_function function;
-    // follows the one set of series; functions without a parameter take only sets
+    // the argument that follows the set of series; PARAMETER_NONE: sets only
     enum parameter parameter;
     bool several; // takes 2 to GEXP_ARGUMENTS_MAX sets, otherwise one
 } functions[] = {
@@ -118,7 +118,7 @@ static int take_function(struct parser *p, size_t *out)
     return 0;
 }
 
-// "60s", "5min", "1hour": OpenTSDB's units, and the words that Graphite's users write.
+// Parses "60s", "5min", "1hour": OpenTSDB's units, and the words that Graphite's users write.
 static bool parse_duration(struct str text, int64_t *out_ns)
 {
     static const struct {

@@ -26,8 +26,8 @@ struct gexp_node {
     struct query query;            // of a leaf
     const struct gexp_node **sets; // arguments that are series
     size_t set_count;
-    double number;       // the argument of scale, highest…, movingAverage by points
-    int64_t duration_ns; // otherwise 0
+    double number;       // the argument of scale and highest…, or the points of movingAverage
+    int64_t duration_ns; // the argument of timeShift, or the window of movingAverage; 0: none
     struct str alias;
 };
 

@@ -49,7 +49,8 @@ static int evaluate(const struct runner *r, const struct gexp_node *node, int64_
 
 // ---- point by point ----
 //
-// From one series to the points of another, never more than that has. Returns their number.
+// Each function computes the points of a new series from those of `in`, never more of them, and
+// returns their number.
 
 typedef size_t map_fn(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns,
                       double *values);
@@ -205,7 +206,7 @@ static double rank(const struct query_series *s, bool by_max)
     return rank;
 }
 
-// The series with the highest last, or largest, values, the highest first.
+// Keeps the series with the highest last (or largest) values, the highest first.
 static int highest(const struct runner *r, const struct gexp_node *node, struct query_set *set)
 {
     struct ranked *ranks = room(r, set->count, sizeof *ranks);

@@ -4,7 +4,7 @@
 //
 //   days, months, years   from January 1 of the base's year
 //   weeks                 from the Sunday of the base's week: whole intervals after 1969-12-28
-//   hours and shorter     from each local midnight, where they begin anew, if they divide a day
+//   hours and shorter     anew from each local midnight if they divide a day
 //                         (hour, minute, second); else from the base's month (day, hour, minute)
 #include "query/grid.h"
 

@@ -23,7 +23,7 @@ struct query_grid {
     const int64_t *times;
     // time range of the buckets' points, both ends inclusive; empty when from > to
     int64_t read_from, read_to;
-    // For finding buckets outside the list.
+    // To find buckets outside the list.
     const struct query_downsample *downsample;
     const struct time_zone *zone;
     // The origin of calendar buckets. Days and weeks: a local day since 1970. Months and years: a
@@ -35,7 +35,7 @@ struct query_grid {
 // *out is all zero when the query does not downsample.
 int query_grid_make(struct query_context *c, struct query_grid *out);
 
-// The bucket [*from, *to) that contains t, also outside the answer.
+// Finds the bucket [*from, *to) that contains t, which may lie outside the answer.
 void query_grid_bucket(const struct query_grid *g, int64_t t, int64_t *from, int64_t *to);
 
 // The length of a bucket in ns; calendar months count as 30 days, years as 365.

@@ -39,8 +39,8 @@ int query_join(const struct query_join *join, const struct query_set *sets, size
 int query_join_times(const struct query_series *const *series, size_t count, struct arena *arena,
                      const int64_t **out, size_t *rows);
 
-// The values of a series at those times, with `fill` for missing values and NaN. NULL: a series
-// without points.
+// Writes the values of a series at those times, with `fill` for missing values and NaN. `s` NULL: a
+// series without points.
 void query_join_values(const struct query_series *s, const int64_t *t_ns, size_t rows, double fill,
                        double *out);
 

@@ -14,8 +14,8 @@ int query_labels_compare(const struct store_label *a, size_t a_count, const stru
 // The value of that key; NULL if the series lacks it.
 const struct str *query_labels_get(const struct store_series_info *s, struct str key);
 
-// Whether to add `more`, a label of all series of the store (NULL or an empty key: no label). The
-// series' own label has precedence.
+// Whether to add `more`, a label of all series of the store (NULL or an empty key: no label). A
+// series' own label of that key has precedence.
 bool query_labels_lack(const struct store_series_info *s, const struct store_label *more);
 
 // Adds `more` in its place. `room` has space for s->label_count + 1 labels and must outlive `s`.

@@ -13,16 +13,16 @@ struct query_series_filter {
     bool latest;     // with the latest point of each series
     int64_t from_ns; // with `latest`: only series with a point at this time or later
     size_t most;     // most entries of the list; 0: the limit of the process that answers
-    bool points;     // with query_listed_points for the points in the range
+    bool points;     // fill query_listed_points with figures of the range
     int64_t points_from_ns, points_to_ns;
-    // with `points`: also counts the points that are not on multiples of it; 0: does not
+    // with `points`: also count the points off its multiples; 0: do not count them
     int64_t grid_ns;
 };
 
 struct query_listed_points {
     uint64_t count, off_grid;
     int64_t first_ns, last_ns; // valid if count > 0
-    int64_t node_last_ns;      // the last point of any series in the file that contains last_ns
+    int64_t node_last_ns; // time of the last point of any series in the file that contains last_ns
 };
 
 struct query_listed {

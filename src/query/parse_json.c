@@ -407,8 +407,8 @@ int query_parse_json(struct str body, int64_t now_ns, struct arena *arena,
     if (too_deep(body))
         return error_set(e, -EINVAL, "A query's JSON may be nested %d deep", BODY_DEPTH_MAX);
     json_error_t fault;
-    // Read as reals: counterMax can be 2^64, more than jansson's integers hold. Milliseconds stay
-    // exact up to 2^53.
+    // Parses numbers as reals: counterMax can be 2^64, more than jansson's integers hold.
+    // Milliseconds stay exact up to 2^53.
     json_t *json =
         json_loadb(body.data ? body.data : "", body.size, JSON_DECODE_INT_AS_REAL, &fault);
     if (!json)

@@ -165,7 +165,7 @@ static int find_neighbours(struct query_context *c, const struct query_grid *g,
 
 // Without a grid, the extent is known only after all series. Series that are sampled together have
 // the same extent and need no neighbours. If the extent so far, *x, already shows that a series
-// needs some, they are searched now, while the block at the range's edge is still decoded.
+// needs some, the search runs now, while the block at the range's edge is still decoded.
 static int find_neighbours_so_far(struct query_context *c, const struct query_grid *g,
                                   const struct query_selected *series, struct extent *x,
                                   struct query_series_work *work, struct query_points *p)

@@ -1,6 +1,6 @@
-// percentile.c - quickselect: partitions the values and continues in the part with the wanted rank,
-// so only one or two values reach their sorted place. After too many unbalanced partitions it sorts
-// the rest with heapsort, so that no data makes it quadratic.
+// percentile.c - quickselect: partitions the values and continues in the part that contains the
+// rank, so only one or two values reach their sorted place. After too many unbalanced partitions it
+// sorts the rest with heapsort, so that no data makes it quadratic.
 #include "query/percentile.h"
 
 #include <math.h>

@@ -22,7 +22,7 @@ struct query_points {
 };
 
 // Makes room for `more` points after the existing ones. The buffer can be reused; its memory counts
-// for the query.
+// towards the query's limit.
 int query_points_reserve(struct query_context *c, struct query_points *p, size_t more);
 
 // Frees a buffer that query_points_reserve made.

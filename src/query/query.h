@@ -107,7 +107,8 @@ struct query_spans {
 
 struct query {
     struct str metric;
-    // OpenTSDB's names of series, with commas; the aggregator turns them into a metric and filters
+    // OpenTSDB's identifiers of series, separated by commas; the aggregator process turns them into
+    // a metric and filters
     struct str tsuids;
     enum query_aggregator aggregator;
     struct query_downsample downsample;
@@ -178,8 +179,9 @@ struct query_limits {
     int64_t deadline_ns;            // CLOCK_MONOTONIC; 0 = none. After it: -ETIMEDOUT
     const struct work_watch *watch; // checked between blocks of points; NULL = none
     struct query_cache *cache;      // NULL = none
-    // The number of stores[i] in `cache`: below 2^63, and never used for another file. 0 if points
-    // may still be added: then only sealed blocks are cached. NULL: nothing is cached.
+    // store_ids[i] is the number of stores[i] in `cache`: below 2^63, and never reused for another
+    // file. 0 if points may still be added: then only sealed blocks are cached. NULL: nothing is
+    // cached.
     const uint64_t *store_ids;
 };
 

@@ -20,17 +20,17 @@ struct query_source {
     size_t part_count, next_part;
     struct store_cursor *cursor;
     const struct query_part *open; // the part that the cursor reads
-    struct store_run run;          // of the cursor, or merged
+    struct store_run run;          // the cursor's run, or a merged one
     int64_t *merged_t;             // when parts overlap
     double *merged_v;
     bool merged;
     const struct decoded_entry *decoded; // the cached points of the range…
     const struct decoded_entry *block;   // …or of the current run
-    size_t next_run, run_at;             // within it
+    size_t next_run, run_at;             // the next cached run, and its first point in t_ns
     const int64_t *run_t;
     const double *run_v;
-    // The part whose decoded points go to the cache. NULL: none, as after a run was used by its
-    // summary alone.
+    // The part whose decoded points go to the cache. NULL: none, for instance after a summary
+    // replaced the points of a run.
     const struct query_part *keeps;
     bool taken; // the current run is already included
     struct decoded_entry fresh;

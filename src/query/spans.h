@@ -23,8 +23,7 @@ struct query_span {
     size_t tag_count;
 };
 
-// Spans that a query asks about, in memory of `arena`. Zero-initialise it except for query and
-// arena.
+// The spans of a query, in memory of `arena`. Zero-initialise it except for query and arena.
 struct query_span_list {
     const struct query *query;
     struct arena *arena;

@@ -1,6 +1,6 @@
-// Seed and length of a randomized test, and random numbers: SONDE_TEST_SEED (else the test's own
-// fixed seed) and the multiplier SONDE_TEST_ROUNDS. tools/campaign sets both, again and again, for
-// the suite `random`.
+// Seed and length of a randomized test, and random numbers: from SONDE_TEST_SEED (else the test's
+// own fixed seed) and the multiplier SONDE_TEST_ROUNDS. tools/campaign repeats the suite `random`
+// with ever new values of both.
 #ifndef TESTS_SEED_H
 #define TESTS_SEED_H
 
@@ -17,7 +17,8 @@ static inline uint64_t test_seed(uint64_t otherwise)
     return seed;
 }
 
-// The next number of a generator (SplitMix64). Any number can be its first state, such as a seed.
+// Returns the next number of a generator (SplitMix64). Any number can be its first state, such as a
+// seed.
 static inline uint64_t test_random(uint64_t *state)
 {
     uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -26,7 +27,7 @@ static inline uint64_t test_random(uint64_t *state)
     return x ^ (x >> 31);
 }
 
-// The first state of a xorshift generator: never 0, and unrelated for neighbouring seeds.
+// Returns the first state of a xorshift generator: never 0, and unrelated for neighbouring seeds.
 static inline uint64_t test_random_state(uint64_t otherwise)
 {
     uint64_t seed = test_seed(otherwise);

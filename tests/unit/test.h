@@ -1,4 +1,4 @@
-// test.h - included by every unit test: cmocka, with the headers that it needs before it.
+// test.h - every unit test includes it: cmocka, with the headers that it needs before it.
 #ifndef SONDE_TESTS_TEST_H
 #define SONDE_TESTS_TEST_H
 

@@ -11,7 +11,7 @@ public abstract class Metric {
         this.handle = handle;
     }
 
-    /** False: sonde is off, the level is above the run's, or the definition is invalid. */
+    /** False if sonde is off, the level is above the run's, or the definition is invalid. */
     public final boolean isOn() {
         return handle != 0;
     }

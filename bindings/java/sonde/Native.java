@@ -2,7 +2,7 @@ package sonde;
 
 /** The functions of libsonde, in libsonde_java.so (sonde_java.c). */
 final class Native {
-    /** Why the library is not there; null: it is. Then sonde is off. */
+    /** The reason why the library could not be loaded, and sonde is off; null if it was loaded. */
     static final String PROBLEM = load();
 
     private Native() {

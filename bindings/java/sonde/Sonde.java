@@ -59,7 +59,7 @@ public final class Sonde {
         }
     }
 
-    /** Keeps a parameter of the run. Of one key the last value counts. */
+    /** Records a parameter of the run. The last value of a key counts. */
     public static void config(String key, Object value) {
         if (Native.isOn()) {
             Text parameter = new Text("");
@@ -68,12 +68,12 @@ public final class Sonde {
         }
     }
 
-    /** The level of the run, 0 to 4; 0 if sonde is off. */
+    /** Returns the level of the run, 0 to 4; 0 if sonde is off. */
     public static int level() {
         return Native.PROBLEM == null ? Native.level() : 0;
     }
 
-    /** The number of values that this process has dropped so far; see sonde.h. */
+    /** Returns the number of values that this process has dropped so far; see sonde.h. */
     public static long dropped() {
         return Native.PROBLEM == null ? Native.dropped() : 0;
     }
@@ -110,7 +110,7 @@ public final class Sonde {
             this.make = make;
         }
 
-        /** Adds a tag. Numbers have their shortest form, other values that of toString. */
+        /** Adds a tag. Numbers get their shortest form, other values that of toString(). */
         public Definition<M> tag(String key, Object value) {
             if (text != null) {
                 text.tag(key, value);

@@ -9,12 +9,12 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * <pre>try (Span epoch = Sonde.span("epoch").tag("number", 3).begin()) { … }</pre>
  */
 public final class Span implements AutoCloseable {
-    /** The innermost span that this thread has begun; of a virtual thread, too. */
+    /** The innermost span that this thread (also a virtual one) has begun. */
     private static final ThreadLocal<Span> CURRENT = new ThreadLocal<>();
 
     private final Text text; // null: sonde is off
     private final long[] span = new long[4];
-    private final Span around; // of this thread
+    private final Span around; // the span around it on this thread
     private final boolean nests;
     private final AtomicBoolean closed = new AtomicBoolean();
 
@@ -57,7 +57,7 @@ public final class Span implements AutoCloseable {
             text = Native.isOn() ? new Text(name) : null;
         }
 
-        /** Adds a tag. Numbers have their shortest form, other values that of toString. */
+        /** Adds a tag. Numbers get their shortest form, other values that of toString(). */
         public Builder tag(String key, Object value) {
             if (text != null) {
                 text.tag(key, value);
@@ -70,12 +70,12 @@ public final class Span implements AutoCloseable {
             return new Span(text, text == null ? null : CURRENT.get(), true);
         }
 
-        /** Opens a span of no thread: of a callback, or of work that moves between threads. */
+        /** Opens a span of no thread, for a callback or for work that moves between threads. */
         public Span open() {
             return new Span(text, null, false);
         }
 
-        /** Opens a span of no thread inside of another one. */
+        /** Opens such a span inside of another one. */
         public Span openIn(Span parent) {
             return new Span(text, parent, false);
         }

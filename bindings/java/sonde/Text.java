@@ -6,9 +6,9 @@ import java.math.MathContext;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 
-/** A name and tags, as shim.h takes them: C strings, one after the other. */
+/** A name and tags in the form of shim.h: C strings, one after the other. */
 final class Text {
-    /** libsonde accepts 16 and counts each further one, so that one more than 16 suffices. */
+    /** libsonde accepts 16 and counts any further one, so it gets at most one more. */
     private static final int TAGS_MAX = 17;
 
     private final ByteArrayOutputStream bytes = new ByteArrayOutputStream(128);
@@ -53,7 +53,7 @@ final class Text {
         return String.valueOf(value);
     }
 
-    /** The shortest form that reads back as the same number: 0.1, 1e-05. */
+    /** Returns the shortest form that reads back as the same number: 0.1, 1e-05. */
     private static String format(Number value, int fewestDigits) {
         double number = value.doubleValue();
         if (Double.isNaN(number)) {
@@ -85,7 +85,7 @@ final class Text {
         return (number < 0 ? "-" : "") + mantissa + "e" + sign + padded;
     }
 
-    /** Instants beyond 64 bits (the year 2262) are the last or the first that fit. */
+    /** Instants beyond 64 bits (the year 2262) become the last or the first that fits. */
     static long nanoseconds(Instant time) {
         try {
             return Math.addExact(Math.multiplyExact(time.getEpochSecond(), 1_000_000_000L),

@@ -39,19 +39,19 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`sonde.plot` is imported when it is used first."""
+    """Imports `sonde.plot` at its first use."""
     if name == "plot":
         return importlib.import_module(".plot", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """`%load_ext sonde`: shows below each cell what it has used."""
+    """Implements `%load_ext sonde`, which shows the use of resources below each cell."""
     importlib.import_module("._cell_use", __name__).load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """`%unload_ext sonde`."""
+    """Implements `%unload_ext sonde`."""
     importlib.import_module("._cell_use", __name__).unload()
 
 

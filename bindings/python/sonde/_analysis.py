@@ -22,7 +22,7 @@ Time = Union[str, float, datetime.datetime, None]
 Filters = Optional[list[tuple[str, Optional[str], str, bool]]]
 
 _WINDOW_S = 300  # the default range of get_data()
-_DUMP_S = 3600.0  # a dump answers only after everything is copied
+_DUMP_S = 3600.0  # a dump answers only after it has copied everything
 _AGAIN_S = 0.1  # between two attempts of connect()
 _SLICE_S = 0.5  # an asynchronous watch checks this often whether it has ended
 _NS = 1_000_000_000
@@ -30,8 +30,8 @@ _WHOLE_NUMBER = re.compile("0|-?[1-9][0-9]{0,17}")
 
 
 def _time(given: Time) -> Optional[str]:
-    """The time as a text of the HTTP interface: accepts seconds since the epoch, a datetime, or
-    such a text ("5m-ago")."""
+    """Returns the time as a text of the HTTP interface. Accepts seconds since the epoch, a
+    datetime, or such a text ("5m-ago")."""
     if given is None or isinstance(given, str):
         return given
     seconds = given.timestamp() if isinstance(given, datetime.datetime) else float(given)
@@ -44,8 +44,8 @@ def _keys(given: Union[str, Iterable[str], None]) -> tuple[str, ...]:
 
 
 def _filters(tags: Optional[Mapping[str, object]], by: tuple[str, ...]) -> Filters:
-    """Filters from tags such as ``{"host": "n*", "rank": [1, 2]}``. Keys in `by` make groups; a
-    group key without a filter takes all values."""
+    """Makes filters from tags such as ``{"host": "n*", "rank": [1, 2]}``. Keys in `by` make groups;
+    a group key without a filter takes all values."""
     found: list[tuple[str, Optional[str], str, bool]] = []
     for key, value in (tags or {}).items():
         text = "|".join(map(str, value)) if isinstance(value, (list, tuple, set, frozenset, range)) else str(value)
@@ -58,7 +58,7 @@ def _joined(given: Union[str, Iterable[str], None]) -> str:
 
 
 def _hosts_of(huids: Union[str, Iterable[Any], None]) -> str:
-    """The host names for these host numbers of the Dragon runtime around this program."""
+    """Returns the host names for these host numbers of the Dragon runtime around this program."""
     numbers = [int(huid) for huid in (huids.split(",") if isinstance(huids, str) else huids or ())]
     if not numbers:
         return ""
@@ -70,7 +70,7 @@ def _hosts_of(huids: Union[str, Iterable[Any], None]) -> str:
 
 
 def _wanted_tags(tags: Union[str, Mapping[str, Any], Iterable[str], None]) -> tuple[Optional[Mapping[str, Any]], Optional[list[str]]]:
-    """The filters, and the tags to return (None: all)."""
+    """Returns the filters, and the tags to return (None: all)."""
     if isinstance(tags, Mapping):
         return {storable_name(key, True): value for key, value in tags.items()}, None
     named = [tags] if isinstance(tags, str) else list(tags or ())
@@ -128,7 +128,8 @@ class AnalysisClient:
         return self._connection
 
     def _open(self) -> Connection:
-        """The connection. sonde's own queries need no connect() before; Dragon's do."""
+        """Returns the connection. sonde's own queries connect on demand; Dragon's require
+        connect()."""
         if self._connection is None:
             self._connection = Connection(self._where, self._token, self._timeout)
         return self._connection
@@ -212,9 +213,9 @@ class AnalysisClient:
         with metric, tags, count, mean, deviation, min, max, p50, p95, p99, last, integral and their
         times and units (docs/statistics.md). A value that is not known is None.
 
-        An expression is as for query(); without one, all metrics are asked for. With `by`, all
-        series that have the same values of these tags make one row. With `span`, only points within
-        spans of that name count, and each span has rows of its own.
+        Expressions are those of query(); the default is all metrics. With `by`, all series that
+        have the same values of these tags make one row. With `span`, only points within spans of
+        that name count, and each span has rows of its own.
         """
         if expressions is None:
             expressions = [metric["name"] for metric in self.metrics()]
@@ -335,7 +336,7 @@ class AnalysisClient:
         return sorted(found, key=lambda series: [(isinstance(v, str), v) for k, v in series["tags"].items() if k != "host"])
 
     def _has_whole_numbers(self, metric: str, key: str) -> bool:
-        """True if the programs passed whole numbers as values of this tag. The metric's help says
+        """Whether the programs passed whole numbers as values of this tag. The metric's help says
         so; one request fetches it."""
         if metric not in self._helps:
             stored = storable_name(metric)
@@ -412,47 +413,47 @@ class AsyncAnalysisClient:
         return repr(self._client).replace("AnalysisClient", "AsyncAnalysisClient")
 
     def close(self) -> None:
-        """As AnalysisClient.close."""
+        """Like AnalysisClient.close."""
         self._client.close()
 
     async def connect(self, timeout: Optional[float] = None) -> None:
-        """As AnalysisClient.connect."""
+        """Like AnalysisClient.connect."""
         await asyncio.to_thread(self._client.connect, timeout)
 
     async def query(self, m: Optional[str] = None, /, **how: Any) -> Result:
-        """As AnalysisClient.query."""
+        """Like AnalysisClient.query."""
         return await asyncio.to_thread(self._client.query, m, **how)
 
     async def frame(self, m: Optional[str] = None, /, **how: Any) -> Frame:
-        """As AnalysisClient.frame."""
+        """Like AnalysisClient.frame."""
         return await asyncio.to_thread(self._client.frame, m, **how)
 
     async def peaks(self, metric: str, by: Union[str, Iterable[str], None] = None, **how: Any) -> Result:
-        """As AnalysisClient.peaks."""
+        """Like AnalysisClient.peaks."""
         return await asyncio.to_thread(self._client.peaks, metric, by, **how)
 
     async def stats(self, expressions: Union[str, Iterable[str], None] = None, by: Union[str, Iterable[str], None] = None, **how: Any) -> Rows:
-        """As AnalysisClient.stats."""
+        """Like AnalysisClient.stats."""
         return await asyncio.to_thread(self._client.stats, expressions, by, **how)
 
     async def metrics(self, part_of_name: Optional[str] = None) -> list[dict[str, Any]]:
-        """As AnalysisClient.metrics."""
+        """Like AnalysisClient.metrics."""
         return await asyncio.to_thread(self._client.metrics, part_of_name)
 
     async def nodes(self) -> list[dict[str, Any]]:
-        """As AnalysisClient.nodes."""
+        """Like AnalysisClient.nodes."""
         return await asyncio.to_thread(self._client.nodes)
 
     async def series(self, match: Optional[str] = None, **how: Any) -> list[dict[str, Any]]:
-        """As AnalysisClient.series."""
+        """Like AnalysisClient.series."""
         return await asyncio.to_thread(self._client.series, match, **how)
 
     async def spans(self, name: Optional[str] = None, **how: Any) -> list[dict[str, Any]]:
-        """As AnalysisClient.spans."""
+        """Like AnalysisClient.spans."""
         return await asyncio.to_thread(self._client.spans, name, **how)
 
     async def annotations(self, **how: Any) -> list[dict[str, Any]]:
-        """As AnalysisClient.annotations."""
+        """Like AnalysisClient.annotations."""
         return await asyncio.to_thread(self._client.annotations, **how)
 
     async def watch(self, selection: str, condition: Condition = None) -> AsyncIterator[tuple[Series, int, float]]:

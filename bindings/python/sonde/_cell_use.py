@@ -1,8 +1,9 @@
-"""`%load_ext sonde` in IPython and Jupyter: below each cell, what it has used.
+"""Implements `%load_ext sonde` in IPython and Jupyter: shows below each cell the resources that it
+used.
 
-The time and this process' processor time and memory are always known. In a job with a level of at
-least 2, the job's metrics of the time of the cell are shown, too: of all nodes, so also of work
-that the cell gave to others.
+The time, and the processor time and memory of this process, are always known. In a job with a level
+of at least 2, the job's metrics during the cell are shown, too. They cover all nodes, and so the
+work that the cell gave to other processes.
 """
 
 import importlib
@@ -19,8 +20,8 @@ from ._client import ClientError
 _LEAST_S = 0.5  # shorter cells show nothing: no source of node metrics samples more often
 _TIMEOUT_S = 2.0  # a cell waits no longer for the job's answer
 _NODE_LEVEL = 2
-# The metrics of the job that a cell shows: words, expression, unit. A metric that the machine
-# lacks is left out.
+# The metrics of the job that a cell shows: label, expression, unit. A metric that the machine lacks
+# is left out.
 _JOB = (
     ("CPU", "avg:0all-avg:cpu_percent", "percent"),
     ("peak", "max:0all-max:cpu_percent", "percent"),
@@ -55,8 +56,8 @@ def _usage() -> _Usage:
 
 
 def job_use(start_ns: int, end_ns: int) -> list[str]:
-    """What the nodes of the job around this program have used; empty without a job. Says why if the
-    job does not answer."""
+    """Returns the use of the nodes of the job around this program; empty without a job. If the job
+    does not answer, the text says why."""
     if _emit.level() < _NODE_LEVEL:
         return []
     found, missing = [], ""
@@ -79,7 +80,7 @@ def job_use(start_ns: int, end_ns: int) -> list[str]:
 
 
 class CellUse:
-    """One line on a cell."""
+    """Makes the line about one cell."""
 
     def __init__(self, before: _Usage, after: _Usage) -> None:
         seconds = (after.time_ns - before.time_ns) / 1e9

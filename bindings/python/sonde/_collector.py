@@ -25,8 +25,8 @@ from .collector import CollectorGroup
 
 
 class Reporter:
-    """Reports errors: the first of a sequence in the job's messages and in the recording, each one
-    on standard error."""
+    """Reports errors: each one on standard error, and the first of a sequence also in the job's
+    messages and in the recording."""
 
     def __init__(self, points: TextIO, name: str, tags: str) -> None:
         self._points = points
@@ -68,9 +68,9 @@ def _told() -> dict[str, Any]:
     told: dict[str, Any] = pickle.loads(zlib.decompress(base64.b64decode(sys.stdin.buffer.read())))
     prepare = told["prepare"]
     for folder in ("dir", "orig_dir"):
-        if not os.path.isdir(prepare.get(folder) or "/"):  # a path of another node
+        if not os.path.isdir(prepare.get(folder) or "/"):  # the path exists on another node only
             prepare.pop(folder)
-    # Dragon's start method is unknown outside of its runtime.
+    # Only Dragon's runtime knows Dragon's start method.
     if prepare.get("start_method") not in multiprocessing.get_all_start_methods():
         prepare.pop("start_method", None)
     spawn.prepare(prepare)

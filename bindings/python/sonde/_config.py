@@ -1,4 +1,4 @@
-"""Parameters of the run: what `sonde ls` selects runs by, and `sonde compare` compares."""
+"""Parameters of the run, by which `sonde ls` selects runs, and which `sonde compare` compares."""
 
 import dataclasses
 import json
@@ -16,8 +16,8 @@ _VALUE_BYTES_MAX = 1024
 
 
 def _items(values: Any) -> Optional[Mapping[Any, Any]]:
-    """The values as a mapping; accepts data classes and argparse's Namespace, too. None for a
-    single value."""
+    """Returns the values as a mapping; accepts data classes and argparse's Namespace, too. None for
+    a single value."""
     if isinstance(values, Mapping):
         return values
     if dataclasses.is_dataclass(values) and not isinstance(values, type):
@@ -29,8 +29,8 @@ def _items(values: Any) -> Optional[Mapping[Any, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A Python number for a scalar of NumPy or PyTorch; a text for a path; any other value
-    unchanged."""
+    """Converts a scalar of NumPy or PyTorch to a Python number, and a path to a text; returns any
+    other value unchanged."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if not isinstance(value, (bool, int, float, str, list, tuple)) and callable(getattr(value, "item", None)):
@@ -54,7 +54,7 @@ def _text(value: Any) -> str:
 
 
 def _flat(values: Mapping[Any, Any], before: str, depth: int) -> Iterator[tuple[str, str, str]]:
-    """Yields the key and text of each value, or the reason why a value is not kept."""
+    """Yields the key and text of each value, or the reason why the value is left out."""
     for key, value in values.items():
         name = f"{before}{key}"
         try:
@@ -78,10 +78,10 @@ def _flat(values: Mapping[Any, Any], before: str, depth: int) -> Iterator[tuple[
 
 
 def config(values: Any = None, /, **more: Any) -> None:
-    """Keeps parameters of the run. Mappings within mappings become keys with dots; data classes and
-    argparse's Namespace count as mappings. Values are numbers, texts, truth values, None, and lists
-    of these. If a key is set several times, on any node of the job, the last value counts. A value
-    that cannot be kept is left out, with a RuntimeWarning.
+    """Records parameters of the run. Mappings within mappings become keys with dots; data classes
+    and argparse's Namespace count as mappings. Values are numbers, texts, truth values, None, and
+    lists of these. If a key is set several times, on any node of the job, the last value counts. A
+    value that cannot be recorded is left out, with a RuntimeWarning.
 
     ``sonde.config({"lr": 0.01, "model": {"layers": 12}}, seed=1)``
     """

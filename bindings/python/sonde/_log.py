@@ -1,11 +1,11 @@
-"""Several values at one instant, from a dictionary."""
+"""Records several values at one instant, from a dictionary."""
 
 from collections.abc import Mapping
 from typing import Any, Optional
 
 from ._emit import Group, gauge, group, level
 
-_REMEMBERED_MAX = 4096  # sets of names and tags; beyond that the cache is emptied
+_REMEMBERED_MAX = 4096  # cached sets of names and tags; the cache is emptied there
 _groups: dict[tuple[Any, ...], Group] = {}
 
 

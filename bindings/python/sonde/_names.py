@@ -1,4 +1,4 @@
-"""Names and tags as programs write them, and as the store keeps them.
+"""Converts names and tags between the programs' form and the store's.
 
 Stored names contain only letters, digits and _ . / : -; base/storable_name.h defines how other
 characters are replaced. Tags are strings. If a program passed whole numbers as values of a tag, the
@@ -13,10 +13,10 @@ _WHOLE = "Values of the tag {} are whole numbers."
 
 
 def as_written(name: str) -> str:
-    """The name that a program wrote, from the stored name."""
+    """Returns the name that a program wrote, from the stored name."""
     return name.translate(_AS_WRITTEN)
 
 
 def whole_numbers(key: str) -> str:
-    """The help text of a metric whose tag `key` has whole numbers."""
+    """Returns the help text of a metric whose tag `key` has whole numbers."""
     return _WHOLE.format(key)

@@ -1,4 +1,4 @@
-"""What a notebook shows of results, runs and lists of spans: a table, and below it a picture if
+"""How a notebook shows results, runs and lists of spans: a table, and below it a picture if
 Matplotlib is installed."""
 
 import base64
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ._analysis import AnalysisClient
     from ._result import Result
 
-_ROWS = 12  # of a table; the others are counted
-_SPANS_MAX = 20000  # more of them take too long to draw under a cell
+_ROWS = 12  # rows of a table; the others are only counted
+_SPANS_MAX = 20000  # a larger picture would take too long under a cell
 _POINTS_MAX = 5_000_000
 
 
@@ -41,7 +41,7 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[object]], more: int = 
 
 
 def _picture(draw: Callable[[Any], Any], alternative: str) -> str:
-    """The figure as PNG inside of the page; nothing without Matplotlib."""
+    """Returns the figure as PNG inside of the page; nothing without Matplotlib."""
     try:
         plot = importlib.import_module("sonde.plot")
         pyplot = importlib.import_module("matplotlib.pyplot")
@@ -67,7 +67,8 @@ def _tags(tags: dict[str, str]) -> str:
 
 
 def result_html(result: "Result") -> str:
-    """A row for each series with count, least, mean, greatest and last value, and the lines."""
+    """Makes a row for each series, with count, lowest, mean, highest and last value, and the
+    lines."""
     rows: list[tuple[object, ...]] = []
     for series in result[:_ROWS]:
         values = [value for value in series.values if value == value]
@@ -82,7 +83,7 @@ def result_html(result: "Result") -> str:
 
 
 def spans_html(spans: Sequence[dict[str, Any]]) -> str:
-    """A row for each span with start, length, node and tags, and the bars."""
+    """Makes a row for each span, with start, length, node and tags, and the bars."""
     rows = [
         (span["name"], _time(span["start_ns"]), (span["end_ns"] - span["start_ns"]) / 1e9 if "end_ns" in span else "open", span["node"], _tags(span["tags"]))
         for span in spans[:_ROWS]
@@ -93,7 +94,7 @@ def spans_html(spans: Sequence[dict[str, Any]]) -> str:
 
 
 def run_html(client: "AnalysisClient") -> str:
-    """What ran, where, when and how it ended, of a running job or a recording."""
+    """Describes a running job or a recording: command, nodes, start, duration and exit code."""
     connection = client._open()
     status = json.loads(connection.ask("/sonde/v1/status"))
     nodes = client.nodes()

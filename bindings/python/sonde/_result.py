@@ -39,8 +39,8 @@ class Series:
 
 
 class Frame:
-    """A result as one table: time, value, metric, and a column for each tag. It implements Arrow's
-    C stream interface.
+    """The whole result as one table: time, value, metric, and a column for each tag. It implements
+    Arrow's C stream interface.
 
     ``pyarrow.table(frame)``, ``polars.DataFrame(frame)`` and ``duckdb.sql("select * from frame")``
     read it without copying the points.
@@ -53,11 +53,12 @@ class Frame:
         return self._result.__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> Any:
-        """A pyarrow.Table."""
+        """Returns a pyarrow.Table."""
         return importlib.import_module("pyarrow").RecordBatchReader.from_stream(self).read_all()
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame. Without pyarrow it is built from NumPy arrays, with the same columns.
+        """Returns a pandas.DataFrame. Without pyarrow it is built from NumPy arrays, with the same
+        columns.
         """
         try:
             pandas = importlib.import_module("pandas")
@@ -70,8 +71,8 @@ class Frame:
         return self.to_arrow().to_pandas()
 
     def _columns(self, pandas: Any) -> Any:
-        """The columns of the Arrow table: time, value, metric, and each tag under its key, or
-        `tag.KEY` if another column has that name."""
+        """Returns the columns of the Arrow table: time, value, metric, and each tag under its key,
+        or under `tag.KEY` if another column has that name."""
         numpy = importlib.import_module("numpy")
         series = [Series(self._result, i) for i in range(len(self._result))]
         counts = numpy.array([one.count for one in series], dtype="i8")
@@ -93,7 +94,7 @@ class Frame:
         return pandas.DataFrame(columns)
 
     def to_polars(self) -> Any:
-        """A polars.DataFrame."""
+        """Returns a polars.DataFrame."""
         return importlib.import_module("polars").DataFrame(self)
 
 
@@ -131,5 +132,5 @@ class Result(Sequence[Series]):
         return _notebook.result_html(self)
 
     def frame(self) -> Frame:
-        """The whole result as one table."""
+        """Returns the whole result as one table."""
         return Frame(self._result)

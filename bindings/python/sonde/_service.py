@@ -1,5 +1,5 @@
-"""sonde for a program that was not started by `sonde run`: agents, aggregator and recording, until
-this process ends.
+"""Runs sonde for a program that was not started by `sonde run`: agents, aggregator and recording,
+until this process ends.
 
 A service is `sonde run` around a command that only waits. The command prints its environment, which
 `sonde run` made, and then reads a pipe that only this process can write to. When this process ends,
@@ -38,7 +38,7 @@ _WAIT = "env -0; printf '\\0'; exec >/dev/null; exec cat"
 
 
 def command() -> str:
-    """The path of `sonde`: from PATH, else from the scripts folder of this Python."""
+    """Returns the path of `sonde`: from PATH, else from the scripts folder of this Python."""
     beside = os.path.join(sysconfig.get_path("scripts"), "sonde")
     found = shutil.which("sonde") or (beside if os.access(beside, os.X_OK) else None)
     if found is None:
@@ -47,7 +47,8 @@ def command() -> str:
 
 
 def _title() -> str:
-    """The title in `sonde status`: the notebook, else the program that uses the library."""
+    """Returns the title for `sonde status`: the notebook, else the program that uses the
+    library."""
     notebook = os.environ.get("JPY_SESSION_NAME") or getattr(sys.modules.get("__main__"), "__vsc_ipynb_file__", None)
     if notebook:
         return f"notebook {notebook}"[:_TITLE_MAX]
@@ -118,7 +119,7 @@ class Service:
         return found
 
     def _let_go(self) -> None:
-        """Closes the pipe in a forked child, because only the parent may keep the service alive."""
+        """Closes the pipe in a forked child, because only the parent keeps the service alive."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()

@@ -30,7 +30,7 @@ Told = tuple[list[str], int, bytes]  # the addresses, the port and the key of a 
 
 
 def is_shared(thing: Any) -> bool:
-    """True if a process that is not a child of multiprocessing needs a Shared object for it."""
+    """Whether a process that is not a child of multiprocessing needs a Shared object for it."""
     if isinstance(thing, sharedctypes.SynchronizedBase):
         return True
     if isinstance(thing, _CTYPES):
@@ -76,8 +76,8 @@ class _Line:
         self.connection.close()
 
     def proves_key(self, key: bytes, first: bool) -> bool:
-        """Proves the key to the peer and checks the peer's proof: each end sends a nonce and
-        answers the other one. `first`: this end sends first."""
+        """Proves to the peer that this end knows the key, and checks the peer's proof: each end
+        sends a nonce and answers the other one's. `first`: this end sends first."""
         nonce = os.urandom(_KEY_BYTES).hex()
 
         def proof(of: str, by: str) -> str:

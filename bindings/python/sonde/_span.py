@@ -10,7 +10,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def decorated(function: _F, name: str, tags: dict[str, Any]) -> _F:
-    """The function with a span around each call."""
+    """Returns the function with a span around each call."""
     wrapper: Callable[..., Any]
     if inspect.iscoroutinefunction(function):
 

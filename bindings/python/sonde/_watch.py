@@ -20,8 +20,7 @@ _log = logging.getLogger("sonde")
 
 
 def condition_of(given: Condition) -> Callable[[float], bool]:
-    """A function of the value, made from ``"> 90"``, from a function, or from None (every point).
-    """
+    """Makes a function of the value from ``"> 90"``, a function, or None (every point)."""
     if given is None:
         return lambda value: True
     if callable(given):

@@ -1,5 +1,5 @@
-"""The module of the same name in the Dragon Telemetry Service: programs for Dragon only change
-their import."""
+"""The module of this name in the Dragon Telemetry Service: programs for Dragon only change their
+import."""
 
 from ._analysis import AnalysisClient
 from .collector import CollectorGroup

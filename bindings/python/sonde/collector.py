@@ -41,7 +41,7 @@ from ._client import Connection
 
 _RATE_MIN_S, _RATE_MAX_S = 0.05, 43200.0
 _TIMEOUT_MAX_S = 43200.0
-# long, because the first value waits for imports, perhaps from a slow file system
+# long, because imports precede the first value, perhaps from a slow file system
 _TIMEOUT_S = 60.0
 _NAME_MAX = 63
 _OTHER_LINES = ("put", "annotate")  # first words of lines that are not points
@@ -51,8 +51,8 @@ _taken: set[str] = set()  # names of this process' running groups
 
 
 def _pickled(group: type, arguments: Any) -> tuple[bytes, Optional[_shared.Told]]:
-    """The pickled class and arguments, and the address of the server for the shared values and
-    arrays among them."""
+    """Returns the pickled class and arguments, and the address of the server for the shared values
+    and arrays among them."""
     base: Any = pickle.Pickler
     if group.__module__ == "__main__" and importlib.util.find_spec("cloudpickle") is not None:
         base = importlib.import_module("cloudpickle").Pickler
@@ -73,7 +73,7 @@ def _pickled(group: type, arguments: Any) -> tuple[bytes, Optional[_shared.Told]
 
 
 def _preparation(group: type) -> dict[str, Any]:
-    """The preparation data of a spawned process of multiprocessing, without its key."""
+    """Returns the preparation data of a spawned process of multiprocessing, without its key."""
     data = spawn.get_preparation_data("sonde-collector")
     data.pop("authkey", None)
     if group.__module__ != "__main__" or importlib.util.find_spec("cloudpickle") is not None:
@@ -83,15 +83,15 @@ def _preparation(group: type) -> dict[str, Any]:
 
 
 def _command() -> str:
-    """The command for the agent's shell: this Python, and the path of this package if it is not
-    installed."""
+    """Returns the command for the agent's shell: this Python, and the path of this package if it is
+    not installed."""
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     code = f"import sys; sys.path.insert(0, {here!r}); from sonde._collector import main; main()"
     return f"exec {shlex.quote(sys.executable)} -c {shlex.quote(code)}"
 
 
 def primary_node() -> str:
-    """The node that is never excluded: the job's first."""
+    """Returns the node that is never excluded: the job's first."""
     return job_nodes()[0]
 
 
@@ -138,8 +138,8 @@ class CollectorGroup:
         raise NotImplementedError("define collector_test(collector_args) in the subclass of CollectorGroup")
 
     def generate_policies(self) -> list[Any]:
-        """A policy for each node or, with `per_gpu`, for each GPU. Inside of Dragon's runtime these
-        are Dragon's policies."""
+        """Returns a policy for each node or, with `per_gpu`, for each GPU. Inside of Dragon's
+        runtime these are Dragon's policies."""
         if "dragon.native.machine" in sys.modules:
             system = sys.modules["dragon.native.machine"].System()
             return list(system.gpu_policies() if self.per_gpu else system.hostname_policies())

@@ -146,8 +146,8 @@ class CollectorDetectorGroup(Detector, CollectorGroup):
         Detector.__init__(self, metric_name, collection_rate, sacred_nodes, restartable_ddicts, tags, analysis_args)
 
     def _pause_s(self) -> float:
-        """The pause until half-way between two instants, so that each value is checked before the
-        next one is measured."""
+        """Returns the pause until half-way between two instants, so that each value is checked
+        before the next one is measured."""
         return self.collection_rate * ((0.5 - time.time() / self.collection_rate) % 1)
 
     def start(self) -> None:

@@ -27,8 +27,8 @@ _BUSY_PERCENT = 50  # a GPU that is less busy has no meaningful clock
 
 
 def devices() -> list[str]:
-    """The devices of this node to probe: its GPUs ("gpu:0"), or the contents of SONDE_PROBE_DEVICES
-    (``cpu:0,cpu:1``: two cores)."""
+    """Returns the devices of this node to probe: its GPUs ("gpu:0"), or those of
+    SONDE_PROBE_DEVICES (``cpu:0,cpu:1``: two cores)."""
     virtual = os.environ.get("SONDE_PROBE_DEVICES")
     if virtual is not None:
         return [word for word in virtual.split(",") if word]
@@ -36,9 +36,9 @@ def devices() -> list[str]:
 
 
 def probe(device: str) -> Optional[float]:
-    """The seconds that a device ("gpu:0", "cpu:3") takes for the work, in a process of its own.
-    None: the device is not available now (its memory is full, or another program has exclusive
-    access). RuntimeError: the device cannot be used."""
+    """Returns the seconds that a device ("gpu:0", "cpu:3") takes for the work, in a process of its
+    own. Returns None if the device is not available now (its memory is full, or another program has
+    exclusive access). Raises RuntimeError if the device cannot be used."""
     done = _ask(device)
     for name, value, _ in _lines(done.stdout):
         if name == "probe_compute_seconds":
@@ -128,8 +128,8 @@ class _Jury:
         return self._found[member]
 
     def needed_since_s(self) -> float:
-        """The time before which queries need no points: they are known, or too late to count.
-        Infinite: no round has been judged yet."""
+        """Returns the time before which queries need no points, because they are known or would be
+        too late to count. Infinite before the first judged round."""
         if self._next is None:
             return math.inf
         return max(min(time_s for time_s, _ in self._given.values()), self._next * self._every_s - self.LATE_S)
@@ -170,7 +170,7 @@ class SlowGPUDetector(CollectorDetectorGroup):
 
     @property
     def sacred_hostname(self) -> str:
-        """The node that is never excluded: the job's first."""
+        """Returns the node that is never excluded: the job's first."""
         return primary_node()
 
     def _watched(self) -> list[str]:

@@ -22,13 +22,13 @@ from . import _emit, _names
 
 _WAIT_S = 60.0  # the wait for the service without a timeout
 _LOOK_S = 0.05
-_REMEMBERED_MAX = 4096  # handles; beyond that the cache is emptied
+_REMEMBERED_MAX = 4096  # cached handles; the cache is emptied there
 
 # variables that programs for Dragon read
 _LEVEL, _CONFIG = "DRAGON_TELEMETRY_LEVEL", "DRAGON_TELEMETRY_CONFIG"
 
 _handles: dict[tuple[str, int, tuple[tuple[str, str], ...], str], _emit.Metric] = {}
-_over = False  # true if the service of start() has been stopped
+_over = False  # true after the service of start() has been stopped
 _DEFAULT_LEVEL = 2  # the level of start(); calls without a level get no warning about it
 
 
@@ -80,7 +80,7 @@ class Telemetry(_emit.LevelFilter):
                 pass
         if self.level:
             self._wait()
-            # Dragon's launcher for several nodes sets it to its own level, 0.
+            # Dragon's launcher for several nodes sets this variable to its own level, 0.
             os.environ[_LEVEL] = str(self.level)
 
     def _wait(self) -> None:

@@ -42,7 +42,7 @@ class DragonTelemetryWidget:
         return self.tac
 
     def get_start_time(self) -> int:
-        """The time at which the widget was made, in seconds since the epoch."""
+        """Returns the time at which the widget was made, in seconds since the epoch."""
         return self._start_time
 
     def get_metrics(self) -> set[str]:
@@ -57,8 +57,8 @@ class DragonTelemetryWidget:
         return client.get_data(name, tags="gpu", start_time=since) or client.get_data(name, start_time=since)
 
     def render(self, metric_name: Optional[str] = None, percentage_window: float = 0.0) -> Any:
-        """A matplotlib figure of the time since the widget was made. `percentage_window` is the
-        share to leave out at the beginning: 0.25 is a quarter."""
+        """Returns a matplotlib figure of the time since the widget was made. `percentage_window` is
+        the share to leave out at the beginning: 0.25 is a quarter."""
         pyplot = importlib.import_module("matplotlib.pyplot")
         dates = importlib.import_module("matplotlib.dates")
         start = self._start_time + int((time.time() - self._start_time) * percentage_window)
@@ -76,5 +76,5 @@ class DragonTelemetryWidget:
         return figure
 
     def custom_slider(self) -> Any:
-        """A slider from 0 to 1 for render()'s percentage_window."""
+        """Returns a slider from 0 to 1 for render()'s percentage_window."""
         return importlib.import_module("ipywidgets").FloatSlider(min=0, max=1, step=0.01, description="Time Zoom:")

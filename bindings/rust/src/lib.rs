@@ -32,8 +32,8 @@ use std::io;
 use std::os::raw::c_char;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The level of the run, 0 to 4; 0 if sonde is off. Use it to skip work that is only done for
-/// measuring.
+/// Returns the level of the run, 0 to 4; 0 if sonde is off. Use it to skip work that is only done
+/// for measuring.
 pub fn level() -> i32 {
     unsafe { ffi::sonde_level() }
 }
@@ -42,13 +42,13 @@ pub(crate) fn enabled() -> bool {
     level() > 0
 }
 
-/// The number of values that this process has dropped so far; see sonde.h.
+/// Returns the number of values that this process has dropped so far; see sonde.h.
 pub fn dropped() -> u64 {
     unsafe { ffi::sonde_dropped() }
 }
 
-/// Checks whether an agent records the values of this process. Ok also if sonde is off. The error
-/// says what is wrong, and what the user can do.
+/// Checks whether an agent records the values of this process. Returns Ok also if sonde is off. The
+/// error says what is wrong, and what the user can do.
 pub fn check() -> Result<(), String> {
     let mut why = [0u8; 1024];
     let status = unsafe { ffi::sonde_check(why.as_mut_ptr().cast::<c_char>(), why.len()) };
@@ -69,7 +69,7 @@ pub fn connect(socket_path: &str, level: i32) -> io::Result<()> {
     }
 }
 
-/// Times before 1970 are negative; times beyond 64 bits (the year 2262) are the last one.
+/// Times before 1970 are negative; times beyond 64 bits (the year 2262) become the last that fits.
 fn ns_since_epoch(time: SystemTime) -> i64 {
     let ns = match time.duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_nanos()),

@@ -165,7 +165,7 @@ impl<M: Metric> Definition<M> {
 macro_rules! metric_methods {
     ($type:ty) => {
         impl $type {
-            /// False: sonde is off, the level is above the run's, or the definition is invalid.
+            /// False if sonde is off, the level is above the run's, or the definition is invalid.
             pub fn is_on(self) -> bool {
                 self.0 != 0
             }
@@ -222,7 +222,7 @@ impl Gauge {
 #[must_use = "a timer measures until it is dropped: let _timer = …"]
 pub struct Timer<M: Metric> {
     metric: M,
-    start: Option<Instant>, // None: off, without a look at the clock
+    start: Option<Instant>, // None: the metric is off, and the clock was not read
 }
 
 impl<M: Metric> Drop for Timer<M> {
@@ -243,7 +243,7 @@ impl<M: Metric> Drop for Timer<M> {
 pub struct Group<const N: usize>(u32);
 
 impl<const N: usize> Group<N> {
-    /// Makes the group; of at most 4096 metrics.
+    /// Makes a group of at most 4096 metrics.
     pub fn new<M: Metric>(metrics: [M; N]) -> Self {
         let handles = metrics.map(|metric| metric.handle());
         Group(unsafe { ffi::sonde_group(handles.as_ptr(), N) })
@@ -257,7 +257,7 @@ impl<const N: usize> Group<N> {
         }
     }
 
-    /// The same with a given time.
+    /// Emits the values with a given time.
     #[inline]
     pub fn emit_at(self, values: [f64; N], time: SystemTime) {
         if self.0 != 0 {
@@ -266,7 +266,7 @@ impl<const N: usize> Group<N> {
     }
 }
 
-/// The value of a group's metric that could not be read.
+/// Returns the value for a group's metric that could not be read.
 pub fn missing() -> f64 {
     f64::from_bits(0x7ff8_736f_6e64_6500) // SONDE_MISSING_BITS
 }

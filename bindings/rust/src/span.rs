@@ -44,7 +44,7 @@ impl SpanBuilder {
         self.open_with(std::ptr::null())
     }
 
-    /// The same inside of another span.
+    /// Opens a span inside of another span.
     pub fn open_in(self, parent: &TaskSpan) -> TaskSpan {
         self.open_with(&parent.span)
     }
@@ -105,7 +105,7 @@ impl Drop for Span {
     }
 }
 
-/// A span of no thread, until it is dropped; see [`SpanBuilder::open`].
+/// A span that belongs to no thread, until it is dropped; see [`SpanBuilder::open`].
 #[must_use = "a span ends when it is dropped"]
 pub struct TaskSpan {
     span: ffi::Span,
@@ -157,7 +157,7 @@ impl Annotation {
     }
 }
 
-/// Keeps a parameter of the run: `sonde::config("lr", 0.01)`. Of one key the last value counts.
+/// Records a parameter of the run: `sonde::config("lr", 0.01)`. The last value of a key counts.
 pub fn config<V: TagValue>(key: &str, value: V) {
     if crate::enabled() {
         let mut text = Text::new("");

@@ -1,4 +1,4 @@
-//! A name and tags as libsonde takes them: C strings, one after the other in one allocation.
+//! A name and tags in libsonde's form: C strings, one after the other in one allocation.
 
 use crate::ffi;
 use std::fmt::{self, Write};
@@ -62,7 +62,7 @@ macro_rules! tag_value_real {
 }
 tag_value_real!(f32 f64);
 
-/// Rust's 1e-5 as C's 1e-05.
+/// Writes Rust's 1e-5 like C, as 1e-05.
 fn write_scientific(out: &mut String, number: fmt::Arguments) -> fmt::Result {
     let number = number.to_string();
     let (mantissa, exponent) = number.split_once('e').unwrap_or((&number, "0"));
@@ -72,8 +72,8 @@ fn write_scientific(out: &mut String, number: fmt::Arguments) -> fmt::Result {
     }
 }
 
-/// libsonde accepts 16 tags and counts each further one as refused, so that one more than 16
-/// suffices to have it counted.
+/// libsonde accepts 16 tags and counts any further one as refused; the 17th is passed on so that it
+/// is counted.
 const TAGS_MAX: usize = 17;
 
 const EMPTY: &[u8] = b"\0";

@@ -3,8 +3,8 @@
 //   time timestamp[ns, UTC] | value float64 | query int32 | metric dictionary
 //   | one dictionary column for each tag key
 //
-// The columns are known only when all queries have been run. Until then their results wait, within
-// the memory of one query.
+// The columns are known only after all queries have run. Until then the results stay in memory,
+// within the limit of one query.
 #include "base/map.h"
 #include "faces/native/handlers.h"
 #include "formats/arrow_write.h"
@@ -28,7 +28,7 @@ struct table {
     struct str keys[ARROW_TAG_KEYS_MAX]; // sorted
     size_t key_count;
     struct table_column columns[COLUMN_TAGS + ARROW_TAG_KEYS_MAX];
-    struct map numbers[1 + ARROW_TAG_KEYS_MAX]; // word → its number, of the metric and of each key
+    struct map numbers[1 + ARROW_TAG_KEYS_MAX]; // word → number, for the metric and for each key
 };
 
 static int no_memory(struct error *e)
@@ -82,8 +82,8 @@ static const struct str *tag_of(const struct query_series *s, struct str key)
     return NULL;
 }
 
-// The number of a word in the dictionary of text column `index` (0: the metric); adds a new word.
-// -1: out of memory.
+// Returns the number of a word in the dictionary of text column `index` (0: the metric); adds a new
+// word. -1 without memory.
 static int32_t number_of(struct table *t, size_t index, struct str word)
 {
     struct table_column *column = &t->columns[COLUMN_METRIC + index];
@@ -130,7 +130,8 @@ static int make_columns(struct table *t, struct error *e)
     return 0;
 }
 
-// The cells of all series, row of columns by row of columns; the dictionaries are complete then.
+// Makes the cells of all series, one row of columns per series. After this call the dictionaries
+// are complete.
 static int fill_cells(struct table *t, int64_t shift_ns, struct table_cells *cells, struct error *e)
 {
     size_t width = COLUMN_TAGS + t->key_count;

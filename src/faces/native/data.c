@@ -1,5 +1,5 @@
-// data.c - sonde's own face to the data: nodes, metrics, series, points, spans, annotations. Times
-// are nanoseconds; values that JSON cannot express are null.
+// data.c - sonde's own HTTP interface to the data: nodes, metrics, series, points, spans,
+// annotations. Times are nanoseconds; values that JSON cannot express are null.
 #include "ask/tsuid.h"
 #include "base/clock.h"
 #include "base/map.h"
@@ -225,8 +225,8 @@ static int read_limit(const struct request *r, size_t most, size_t *out, struct 
     return rc;
 }
 
-// `points` counts those from `start` to `end`; `grid`, in ns, also counts those that are not
-// multiples of it.
+// Adds to the listing's request: `points` counts the points from `start` to `end`; `grid`, in ns,
+// also counts those that are not multiples of it.
 static int read_points(const struct service *service, const struct request *r,
                        struct query_series_filter *f, struct error *e)
 {

@@ -86,7 +86,7 @@ void dump_write(struct dump *d, const struct service *service, struct json_write
     json_end_object(w);
 }
 
-// ---------------------------------------------------------------- the request
+// ---------------------------------------------------------------- requests
 
 // "10m" means "10m-ago".
 static int read_since(struct str text, int64_t *out_ns, struct error *e)

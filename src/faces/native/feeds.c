@@ -26,7 +26,7 @@ struct feed {
     bool asleep;    // protected by the lock
     bool news;      // protected by the lock: has data before its next check is due
     int64_t due_ns; // protected by the lock: CLOCK_MONOTONIC
-    bool looked;    // since its last wake-up
+    bool looked;    // its stream was checked since its last wake-up
 };
 
 struct feeds {
@@ -34,7 +34,7 @@ struct feeds {
     pthread_cond_t changed;
     pthread_t waker;
     struct connections *connections;
-    struct drainer *drainer; // NULL: nothing is live
+    struct drainer *drainer; // NULL: no live file
     struct list_link feeds;  // the newest first
     bool stop;
 };
@@ -44,7 +44,7 @@ static struct feed *feed_of(struct list_link *link)
     return LIST_OF(link, struct feed, of_all);
 }
 
-// When the next one is due. Under the lock.
+// Returns the time at which the next stream is due. Call it with the lock held.
 static int64_t next_due(const struct feeds *f)
 {
     int64_t next_ns = INT64_MAX;
@@ -53,7 +53,7 @@ static int64_t next_due(const struct feeds *f)
     return next_ns;
 }
 
-// Wakes the feeds that are due by then. Call with the lock held.
+// Wakes the feeds that are due at now_ns. Call it with the lock held.
 static void wake_due(struct feeds *f, int64_t now_ns)
 {
     LIST_EACH (link, &f->feeds) {
@@ -209,7 +209,7 @@ static void free_feed(void *user)
     struct feeds *f = feed->all;
     pthread_mutex_lock(&f->lock);
     list_remove(&feed->of_all);
-    feed->asleep = false; // there is nothing left to be woken
+    feed->asleep = false; // nothing is left to be woken
     pthread_mutex_unlock(&f->lock);
     stream_close(feed->stream);
     buf_free(&feed->pending);

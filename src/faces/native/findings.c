@@ -1,25 +1,25 @@
 // findings.c - /sonde/v1/findings: finds members that are slower than the others, in all metrics
 // and spans that measure times. The client need not name a metric or a tag.
 //
-//   measure                              members              a round
-//   a gauge of seconds, no built-in      its series           twice the usual step of its points;
+//   measure                              members              round
+//   a gauge in seconds, not built in     its series           twice the usual step of its points;
 //                                                             at most 360 rounds
 //   spans of one name                    a node's rank,       the k-th span of each member
 //                                        worker or process
 //
-// Members of different jobs are not compared. A measure needs two members. detect/detect.h judges,
-// with its usual options: `sonde detect` names the same slow members.
+// Members of different jobs are not compared. A measure needs two members. detect/detect.h judges
+// with its default options, so `sonde detect` names the same slow members.
 //
 // A member of a metric is silent if it has given no value in the last rounds although the others
 // have, and the recording proves that it should have: its node goes on, its values are not samples
 // by the clock (those end with their process), and every member that goes on has given more of
 // them. So a member that has finished first is not silent.
 //
-// Costs: a value takes 1 to 10 µs, because a round may judge the 32 before it again. A measure has
-// at most VALUES_MAX values, all metrics together VALUES_ALL_MAX (at most some 4 s), by longer
-// rounds if need be; an answer has at most METRICS_MAX metrics and SPANS_MAX spans.
-// Memory: 96 bytes a value or span while it is compared, 4 KB a member; for 100,000 values of 1,000
-// members 14 MB. All of it is reserved with the request before it is allocated.
+// Costs: a value takes 1 to 10 µs, because each round may judge the previous 32 again. Longer
+// rounds keep a measure within VALUES_MAX values, and all metrics together within VALUES_ALL_MAX
+// (some 4 s). An answer has at most METRICS_MAX metrics and SPANS_MAX spans. Memory: 96 bytes a
+// value or span while it is compared, 4 KB a member; for 100,000 values of 1,000 members 14 MB. All
+// of it is reserved with the request before it is allocated.
 #include "faces/native/findings.h"
 
 #include "faces/native/handlers.h"

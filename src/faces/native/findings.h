@@ -13,7 +13,7 @@
 struct findings_member {
     const struct store_label *tags;
     size_t tag_count;
-    struct query_listed_points points; // of a metric; count 0: not known
+    struct query_listed_points points; // for a metric; count 0: not known
 };
 
 // One comparison: the series of a metric, or the spans of a name, of one job.
@@ -40,7 +40,7 @@ struct findings_search {
     struct arena *arena;
     int64_t from_ns, to_ns, deadline_ns;
     struct reservation reserved;
-    size_t values_left;                // of VALUES_ALL_MAX
+    size_t values_left;                // of VALUES_ALL_MAX values
     size_t members;                    // of all measures
     struct findings_measure *measures; // of one metric, or of all spans
     size_t measure_count, measure_capacity;
@@ -54,25 +54,25 @@ struct findings_search {
 // Sets the error; returns -ENOMEM.
 int findings_no_memory(struct findings_search *s);
 
-// Reserves the memory of so many measures, members of all of them, and their values, beside `more`
-// bytes. Arrays double, and an array that grows exists twice for a moment: up to three times its
+// Reserves memory for so many measures, for all their members and values, and for `more` bytes.
+// Arrays grow by doubling, and a growing array exists twice for a moment: up to three times its
 // elements.
 int findings_reserve(struct findings_search *s, size_t measures, size_t members, size_t values,
                      size_t more);
 
-// The measure of this name and job, made when first requested. NULL: out of memory.
+// Returns the measure of this name and job, made at the first call. NULL without memory.
 struct findings_measure *findings_find_measure(struct findings_search *s, bool spans,
                                                struct str name, struct str job);
 
-// The number of the member with these tags, which are copied; -1: out of memory, or too many
-// members.
+// Returns the number of the member with these tags, which are copied; -1 without memory, or with
+// too many members.
 long findings_find_member(struct findings_search *s, struct findings_measure *m,
                           const struct store_label *tags, size_t count);
 
 // Appends the name under which detect.h knows the member with these tags.
 void findings_member_name(struct buf *name, const struct store_label *tags, size_t count);
 
-// The value of a tag; empty without the tag.
+// Returns the value of a tag; empty without the tag.
 struct str findings_tag(const struct store_label *tags, size_t count, struct str key);
 
 // Judges all measures, adds their findings, and forgets the measures. -ETIMEDOUT, -ENOMEM.

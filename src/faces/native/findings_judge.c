@@ -11,8 +11,8 @@
 
 enum {
     OFF_GRID_MAX = 1,      // samples by the clock have one more at the end of their process
-    SILENT_ROUNDS = 4,     // detect.h's usual persistence
-    MEMBER_TEXT = 1 << 10, // its name and tags, at most but for odd ones
+    SILENT_ROUNDS = 4,     // detect.h's default persistence
+    MEMBER_TEXT = 1 << 10, // bytes of a typical member's name and tags, at most
 };
 
 int findings_no_memory(struct findings_search *s)
@@ -142,7 +142,7 @@ static void write_slow(const struct rounds_record *record, const struct detect_v
     json_key_u64(w, "rounds", record->rounds);
 }
 
-// `least`: the fewest values of a member that goes on.
+// `least`: the fewest values of any member that goes on.
 static void write_silent(const struct rounds_record *record, const struct findings_member *m,
                          uint64_t least, struct json_writer *w)
 {
@@ -181,7 +181,7 @@ static int add_finding(struct findings_search *s, const struct findings_measure 
     return 0;
 }
 
-// The fewest values of a member that goes on; 0: none does.
+// Returns the fewest values of any member that goes on; 0 if none does.
 static uint64_t least_values(const struct findings_measure *m, size_t members)
 {
     uint64_t least = UINT64_MAX;

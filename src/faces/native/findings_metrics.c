@@ -46,11 +46,11 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// The rounds of a metric.
+// How a metric's range is cut into rounds.
 struct cut {
     int64_t every_ns; // 0: too few points to compare
     int64_t first_ns, last_ns;
-    size_t values; // at most, of all members
+    size_t values; // maximum for all members together
     const struct query_listed *series;
     size_t series_count;
 };
@@ -68,7 +68,7 @@ static int choose_rounds(struct findings_search *s, struct str name, size_t valu
                                     .grid_ns = GRID_NS};
     const struct query_listed *all;
     size_t count, steps = 0;
-    int64_t longest_ns = 0; // of a series, because runs may lie days apart
+    int64_t longest_ns = 0; // the longest range of a series, because runs may lie days apart
     int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
     *out = (struct cut){0};
     int rc = reading_series(s->reading, &f, &all, &count, s->e);
@@ -108,7 +108,7 @@ static int choose_rounds(struct findings_search *s, struct str name, size_t valu
     return 0;
 }
 
-// What the listing says of the members of a metric.
+// Copies the listing's figures about the members of a metric.
 static int note_points(struct findings_search *s, struct findings_measure *m, const struct cut *cut)
 {
     struct buf name = {0};
@@ -172,7 +172,7 @@ int findings_compare_metrics(struct findings_search *s)
     size_t count;
     int rc = list_metrics(s, names, &count);
     for (size_t i = 0; i < count && !rc; i++) {
-        // A metric with few values leaves its share to those behind it.
+        // A metric with few values leaves the rest of its share to later ones.
         size_t share = s->values_left / (count - i);
         struct cut cut;
         rc = choose_rounds(s, names[i], share < VALUES_MAX ? share : VALUES_MAX, &cut);

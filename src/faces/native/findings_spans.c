@@ -56,7 +56,7 @@ static bool take_span(const struct store_event *event, struct str host,
     struct str job =
         file_label && str_eq(file_label->key, STR("job")) ? file_label->value : STR("");
     struct store_label tags[MEMBER_TAGS_MAX];
-    // A step more than there are, as the watch takes a lock.
+    // At least one step more than there are spans; in steps, because the watch takes a lock.
     size_t spans = l->count + SPANS_STEP - l->count % SPANS_STEP;
     size_t members = s->members + MEMBERS_STEP - s->members % MEMBERS_STEP;
     size_t measures = s->measure_count + MEMBERS_STEP - s->measure_count % MEMBERS_STEP;

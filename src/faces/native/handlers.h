@@ -1,4 +1,4 @@
-// handlers.h - the handlers of the routes of this face (aggregator/routes.c).
+// handlers.h - the handlers of the routes of sonde's own interface (aggregator/routes.c).
 #ifndef SONDE_FACES_NATIVE_HANDLERS_H
 #define SONDE_FACES_NATIVE_HANDLERS_H
 
@@ -27,7 +27,7 @@ bool native_query_open(struct service *service, struct request *r, struct query_
 // Runs the i-th query like reading_run.
 int native_run(struct reading *d, const struct query_request *request, size_t i,
                struct arena *arena, struct query_result *out, struct error *e);
-// The job of the data; if it has several jobs, the first one's.
+// Returns the job of the data; the first one if there are several.
 struct str native_job(const struct reading *d);
 // tags.c
 void native_tags(struct service *service, struct request *r, struct answer *a);

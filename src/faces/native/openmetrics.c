@@ -1,5 +1,5 @@
-// openmetrics.c - /metrics: the latest value of every series in OpenMetrics' text, for a Prometheus
-// that scrapes.
+// openmetrics.c - /metrics: the latest value of every series in OpenMetrics' text format, for
+// Prometheus to scrape.
 //
 //   # HELP cpu_user_seconds Processor time in programs, over all processors.
 //   # TYPE cpu_user_seconds counter
@@ -8,7 +8,7 @@
 //   # EOF
 //
 // Kind, unit and help come from the metric's definition in the file. OpenMetrics' names may contain
-// only [A-Za-z0-9_:]; other characters become _. If two metrics get the same name that way, the
+// only [A-Za-z0-9_:]; other characters become _. If two metrics get the same name by this rule, the
 // later one gets a suffix of its own. Each value has its own time, so Prometheus stores a value
 // once, even if it scrapes it twice.
 #include "formats/openmetrics.h"
@@ -55,7 +55,7 @@ static void write_all(struct buf *out, const struct query_listed *all, size_t co
     map_free(&taken);
 }
 
-// Of the other nodes, from the hub.
+// Writes the clocks of the other nodes, which the hub knows.
 static void write_clocks(struct hub *hub, struct arena *arena, struct buf *out)
 {
     const struct hub_node *nodes;

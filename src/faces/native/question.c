@@ -40,7 +40,7 @@ static int64_t first_bucket_ns(const struct query_downsample *d, int64_t first_n
 {
     static const struct {
         char unit;
-        int64_t days; // maximum
+        int64_t days; // upper bound of the interval's days
     } longest[] = {{'d', 1}, {'w', 7}, {'n', 31}, {'y', 366}};
     if (!d->on || d->all || d->interval <= 0)
         return first_ns;
@@ -55,8 +55,8 @@ static int64_t first_bucket_ns(const struct query_downsample *d, int64_t first_n
     return first_ns - days * d->interval * 86400 * NS_PER_S;
 }
 
-// A query may not need a node that is not connected, and finds that out without a delay. A node
-// that was late would delay the request again.
+// Forgets the nodes that were not connected: the query may not need them, and otherwise finds their
+// absence without a delay. A late node stays in the list, because it would delay the request again.
 static void forget_not_connected(struct reading *d)
 {
     size_t n = 0;
@@ -172,7 +172,7 @@ static int add_job(struct query_result *result, struct str job, struct arena *ar
     return 0;
 }
 
-// The query without the filters that the files cannot know. *matches: its job passes them.
+// Makes the query without the filters that the files cannot apply. *matches: its job passes them.
 static int plain_query(struct reading *d, const struct query_request *request, size_t i,
                        struct query *out, bool *matches, struct error *e)
 {

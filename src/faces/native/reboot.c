@@ -79,7 +79,7 @@ void native_reboot(struct service *service, struct request *r, struct answer *a)
     ask(service, hosts, false, a);
 }
 
-// A form: hostnames, separated by commas; h_uids are Dragon's own numbers of hosts.
+// Parses a form: hostnames, separated by commas; h_uids are Dragon's own numbers of hosts.
 void dragon_reboot(struct service *service, struct request *r, struct answer *a)
 {
     struct request form = {0};

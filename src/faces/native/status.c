@@ -1,4 +1,4 @@
-// status.c - sonde's own face: the served data, and the health of the server.
+// status.c - sonde's own HTTP interface: what is served, and the health of the server.
 #include "base/clock.h"
 #include "base/process_memory.h"
 #include "faces/native/dump.h"
@@ -187,7 +187,7 @@ static void write_node(struct json_writer *w, const struct hub_node *n, int64_t 
 }
 
 // Writes the other nodes from the hub's state, without requests. A node that is neither connected
-// nor behind a connected one is missing.
+// nor behind a connected relay is missing.
 static void write_hub(struct json_writer *w, struct hub *hub, struct arena *arena)
 {
     struct hub_stats s;
@@ -259,7 +259,7 @@ void native_status(struct service *service, struct request *r, struct answer *a)
                     (double)(clock_monotonic_ns() - service->started_ns) / NS_PER_S);
     json_key_u64(&w, "memory_bytes", process_memory_resident_bytes());
     json_key_u64(&w, "own_memory_bytes", process_memory_bytes());
-    if (service->site) { // the answer comes from a server
+    if (service->site) { // NULL without an HTTP server
         write_connections(&w, service);
         write_workers(&w, service);
     }

@@ -1,5 +1,5 @@
-// stream.c - finds points of the selected series after the last sent one: from our own files here,
-// from the other nodes in a thread (stream_nodes.h).
+// stream.c - finds the points of the selected series after the last sent one. It reads our own
+// files itself, and gets those of other nodes from a thread (stream_nodes.h).
 //
 //   event: series   data: {"id":0,"metric":"loss","tags":{…}}      before a series' first point
 //   event: points   data: {"id":0,"t_ns":[…],"values":[…]}
@@ -55,9 +55,9 @@ struct stream {
     int64_t from_ns, spoke_ns;
     bool full, said_full, binary;
     struct stream_nodes *nodes; // NULL: there are no others
-    struct looked *looked;      // as far as each file of the last view was looked through
+    struct looked *looked;      // the part of each file of the last view that was searched already
     size_t looked_capacity;
-    struct buf piece; // binary: what is new
+    struct buf piece; // the new points, for a binary stream
     uint64_t piece_series, piece_points;
 };
 
@@ -154,7 +154,7 @@ void stream_say_nothing(const struct stream *s, struct buf *out)
         buf_add_str(out, STR(": nothing new\n\n"));
 }
 
-// The series' number; -1 if the stream has too many.
+// Returns the series' number; -1 if the stream has too many.
 static int64_t id_of(struct stream *s, struct str text)
 {
     uint64_t *id = map_get(&s->ids, text);
@@ -327,7 +327,7 @@ static void follow_nodes(struct stream *s, size_t room, struct arena *arena, str
     }
 }
 
-// At most `room` points of our own files; how many were written.
+// Writes at most `room` points of our own files; returns their number.
 static size_t follow_files(struct stream *s, const struct sources_view *view, size_t room,
                            struct arena *arena, struct buf *out)
 {

@@ -13,7 +13,7 @@
 
 struct absence {
     struct str host;  // owned
-    int64_t since_ns; // its points since then were missed
+    int64_t since_ns; // its points since then are missing
     int64_t retry_ns; // not asked before this time
     bool here;        // part of the current request
 };
@@ -26,14 +26,14 @@ struct stream_nodes {
     atomic_bool stop;
     pthread_mutex_t lock; // protects everything below
     pthread_cond_t changed;
-    struct list_link news; // as it came
+    struct list_link news; // in the order of arrival
     size_t held_bytes;
     void (*woken)(void *user);
     void *woken_user;
-    // Only for the thread.
+    // Used by the thread alone.
     struct absence *absences;
     size_t absence_count, absence_capacity;
-    int64_t asked_ns; // start of the last request
+    int64_t asked_ns; // start time of the last request
     bool catching_up; // the request is for nodes that were missing
 };
 
@@ -52,7 +52,8 @@ static void count_taken(struct stream_nodes *n, size_t bytes)
     memory_account_give(&n->service->stream_memory, bytes);
 }
 
-// Call with the lock held. A stream that holds nothing may go on, whatever the others hold.
+// Call it with the lock held. A stream that holds nothing may always go on, however much the others
+// hold.
 static bool may_ask(struct stream_nodes *n)
 {
     return n->held_bytes < STREAM_HELD_MAX &&
@@ -96,7 +97,7 @@ void stream_nodes_on_news(struct stream_nodes *n, void (*woken)(void *user), voi
     pthread_mutex_unlock(&n->lock);
 }
 
-// Call without the lock, because the callback may take it.
+// Call it without the lock, because the callback may take it.
 static void tell(struct stream_nodes *n)
 {
     pthread_mutex_lock(&n->lock);
@@ -115,8 +116,9 @@ static struct absence *find_absence(struct stream_nodes *n, struct str host)
     return NULL;
 }
 
-// Behind a relay, `host` is the relay's. For a node that was missing, only the answer to its
-// separate request counts, because after newer points the missed ones would seem to have been sent.
+// For a node behind a relay, `host` is the relay. For a node that was missing, only the answer to
+// its separate request counts, because after newer points the missed ones would seem to have been
+// sent.
 static int on_record(void *user, struct str host, struct str record)
 {
     struct stream_nodes *n = user;
@@ -163,7 +165,7 @@ static int note_absence(struct stream_nodes *n, const struct wire_missing *m, in
         say(n, "missing", m->host, wire_reason_name(m->reason), m->text);
     }
     a->here = false;
-    // Asking a node that is not connected takes no time.
+    // A request to a node that is not connected takes no time.
     a->retry_ns =
         m->reason == WIRE_LATE ? clock_monotonic_ns() + (int64_t)STREAM_RETRY_S * NS_PER_S : 0;
     return 0;
@@ -319,7 +321,7 @@ int stream_nodes_open(struct service *service, const struct ask_selection *selec
     n->request = (struct ask_recent_request){
         .from_ns = from_ns, .selections = selections, .selection_count = count};
     list_init(&n->news);
-    // The first question is for all since from_ns.
+    // The first request is for all points since from_ns.
     int64_t age_ns;
     if (__builtin_sub_overflow(clock_realtime_ns(), from_ns, &age_ns) ||
         age_ns > clock_monotonic_ns())

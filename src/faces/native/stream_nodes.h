@@ -18,7 +18,7 @@
 #include "faces/service.h"
 
 enum {
-    // points that are written up to this much later than their time still count as new
+    // points that are written at most this much later than their time still count as new
     STREAM_OVERLAP_S = 2,
     STREAM_RETRY_S = 5,
     STREAM_CATCH_UP_S = 600,
@@ -27,16 +27,15 @@ enum {
 
 struct stream_nodes;
 
-// `selections` must outlive it. Returns -ENOMEM, or the reason why no thread could start.
+// `selections` must outlive it. Returns 0, -ENOMEM, or the error of starting the thread.
 int stream_nodes_open(struct service *service, const struct ask_selection *selections, size_t count,
                       int64_t from_ns, int look_ms, struct stream_nodes **out, struct error *e);
 void stream_nodes_close(struct stream_nodes *n);
 
-// Calls `woken` in the thread after each answer with data; no longer once stream_nodes_close has
-// returned.
+// Calls `woken` in the thread after each answer with data; never after stream_nodes_close.
 void stream_nodes_on_news(struct stream_nodes *n, void (*woken)(void *user), void *user);
 
-// The next received item: a record of RECENT, or the text of an event. malloc'd; NULL: none.
+// The next received item: a record of RECENT, or the text of an event. malloc'ed; NULL: none.
 struct stream_news {
     struct list_link in_nodes;
     bool event;

@@ -162,9 +162,10 @@ void opentsdb_assign(struct service *service, struct request *r, struct answer *
                      "Give metric=, tagk= or tagv=, with names separated by commas.");
 }
 
-// ---- Dragon's
+// ---- Dragon
 
-// Dragon's clients exchange a key for a token; here both are the same token, of any role.
+// Dragon's clients exchange a key for a token. Here the answer is the key itself, a token of any
+// role.
 void dragon_token(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};

@@ -127,7 +127,7 @@ struct known_series {
     struct request *r;
 };
 
-// A tsuid is a hash, so finding its series is a search among all of them.
+// A tsuid is a hash, so finding its series means searching all of them.
 static bool add_tags_of(void *user, struct str wanted, struct buf *line)
 {
     const struct known_series *k = user;
@@ -179,7 +179,8 @@ static void refuse(struct answer *a, const struct put_batch *batch, size_t faile
     answer_failure(a, &e);
 }
 
-// Without a body, the parameters of the address are the annotation. False: out of memory.
+// Reads an annotation without a body from the parameters of the address. Returns false without
+// memory.
 static bool read_address(struct request *r)
 {
     static const struct {

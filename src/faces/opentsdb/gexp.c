@@ -11,7 +11,7 @@ enum { EXPRESSIONS_MAX = 64 }; // exp= in one request
 struct leaf_runner {
     struct service *service;
     struct reading *reading;
-    int64_t start_ns, end_ns; // recorded times
+    int64_t start_ns, end_ns; // times of the recording
     int64_t deadline_ns;
     struct str zone;
     bool calendar, ms;

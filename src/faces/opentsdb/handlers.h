@@ -1,4 +1,4 @@
-// handlers.h - the handlers of the routes of this face (aggregator/routes.c).
+// handlers.h - the handlers of the routes of OpenTSDB's interface (aggregator/routes.c).
 #ifndef SONDE_FACES_OPENTSDB_HANDLERS_H
 #define SONDE_FACES_OPENTSDB_HANDLERS_H
 

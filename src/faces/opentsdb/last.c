@@ -60,7 +60,7 @@ static int of_series(struct reading *d, struct last *l, struct str text, struct 
     return rc;
 }
 
-// A tsuid is a hash, so finding its series is a search among all of them.
+// A tsuid is a hash, so finding its series means searching all of them.
 static int of_tsuids(struct reading *d, struct last *l, struct str wanted, struct error *e)
 {
     struct query_series_filter f = {.latest = true, .from_ns = l->from_ns};

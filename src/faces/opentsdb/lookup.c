@@ -54,7 +54,7 @@ static int add_tag(struct lookup *l, struct str key, struct str value, struct er
     return 0;
 }
 
-// "metric", "metric{k=v,k2=*}", "{k=v}".
+// Parses "metric", "metric{k=v,k2=*}", "{k=v}".
 static int parse_lookup(struct str m, struct lookup *l, struct error *e)
 {
     struct str tags = m;
@@ -86,7 +86,7 @@ static int read_lookup(struct request *r, struct lookup *l, struct error *e)
         return rc;
     if (request_parameter(r, "m", &m) && m.size)
         return parse_lookup(m, l, e);
-    // The JSON form of the request.
+    // Parses the JSON form of the request.
     bool any = request_parameter(r, "metric", &l->metric);
     for (size_t i = 0; i < r->parameter_count && !rc; i++) {
         struct str value = r->parameters[i].value;
@@ -138,7 +138,7 @@ static bool value_known(const struct sources_view *view, struct str value)
     return false;
 }
 
-// True if another node knows the name.
+// Whether another node knows the name.
 static bool elsewhere(struct reading *d, struct str kind, struct str name)
 {
     const struct str *names;
@@ -164,7 +164,7 @@ static int check_tags(struct reading *d, const struct lookup *l, struct error *e
     return 0;
 }
 
-// True if a tag of the lookup with the key of `like` accepts the value.
+// Whether a tag of the lookup with the key of `like` accepts the value.
 static bool value_taken(const struct lookup *l, const struct store_label *like, struct str value)
 {
     for (size_t i = 0; i < l->tag_count; i++)
@@ -240,7 +240,7 @@ static int find_in_metric(struct finding *f, const struct sources_view *view, si
     return rc;
 }
 
-// The tags that select series directly: those with one value for their key.
+// Returns the tags that select series directly: those with one value for their key.
 static size_t single_tags(const struct lookup *l, struct store_label out[LOOKUP_TAGS_MAX])
 {
     size_t count = 0;
@@ -255,7 +255,7 @@ static size_t single_tags(const struct lookup *l, struct store_label out[LOOKUP_
     return count;
 }
 
-// With other nodes: searches the list of all series of the metric.
+// Used if there are other nodes: searches the list of all series of the metric.
 static int find_in_list(struct finding *f, struct reading *d, struct error *e)
 {
     struct store_label tags[LOOKUP_TAGS_MAX];

@@ -1,4 +1,4 @@
-// query.c - /api/query: from a request to a plan, from results to an answer.
+// query.c - /api/query: converts a request to a plan, and results to an answer.
 #include "base/clock.h"
 #include "faces/opentsdb/handlers.h"
 #include "faces/opentsdb/write.h"
@@ -232,7 +232,7 @@ static int reserve_answer(struct buf *body, const struct query_result *result, s
     return rc;
 }
 
-// A query that is a repetition of an earlier one in the request is not answered again.
+// A query that repeats an earlier one of the request gets no answer of its own.
 static bool is_repeated(const struct query_request *request, size_t i)
 {
     for (size_t k = 0; k < i; k++)
@@ -257,7 +257,7 @@ static void prepare(struct reading *d, const struct query_request *request, bool
     reading_prepare(d, all, all ? request->count : 0);
 }
 
-// Metrics in a request that no file knows, beside others that some file knows.
+// Metrics of a request that no file knows, while some file knows others.
 struct unknown_names {
     struct buf names;
     struct error first;

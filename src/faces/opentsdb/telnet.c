@@ -21,7 +21,7 @@ static void put(struct telnet *t, struct str line, struct buf *reply, struct buf
 {
     enum { NEEDED = 4 };
     struct str rest = line;
-    int words = -1; // without the word put itself
+    int words = -1; // does not count the word put
     while (str_word(&rest).size)
         words++;
     if (!t->admitted)

@@ -13,7 +13,7 @@
 
 enum {
     TELNET_LINE_MAX = 65000,     // bytes; a longer one ends the session
-    TELNET_LINE_OPEN_MAX = 1024, // before a token
+    TELNET_LINE_OPEN_MAX = 1024, // limit for a session without a token
 };
 
 struct telnet {

@@ -1,5 +1,4 @@
-// tsuids.c - converts queries by tsuids, which are hashes: it finds their series by a search among
-// all series.
+// tsuids.c - converts queries by tsuids, which are hashes, by searching all series for them.
 //
 // The plan of a query selects by tags, on every node. So the series have to be all combinations of
 // some values of their tags, such as a single series, or those of two hosts; explicit_tags excludes

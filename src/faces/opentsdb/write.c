@@ -18,7 +18,7 @@ static int64_t divide_down(int64_t value, int64_t by)
     return quotient - (value % by < 0);
 }
 
-// True if the value is written; *special is its text, or NULL for a number.
+// Returns true if the value is written; *special is its text, or NULL for a number.
 static bool is_written(double value, enum query_fill fill, const char **special)
 {
     *special = NULL;
@@ -33,8 +33,9 @@ static bool is_written(double value, enum query_fill fill, const char **special)
 // Consecutive time stamps mostly differ only in their last digits, so the text of the others is
 // kept.
 struct stamp_text {
-    int64_t high; // the number without its last four digits; 0: none yet
-    size_t size;  // of its text
+    // the number without its last four digits, the part that `text` keeps; 0: none yet
+    int64_t high;
+    size_t size; // of its text
     char text[NUMBER_TEXT_MAX];
 };
 
@@ -81,7 +82,7 @@ static char *write_point(char *to, bool comma, struct stamp_text *text, int64_t 
 // Writes consecutive points into the buffer, which always has room for one more.
 struct points_text {
     struct buf *out;
-    size_t room; // number of points that fit
+    size_t room; // number of points that still fit
     bool comma, arrays;
     struct stamp_text stamp;
 };
@@ -90,7 +91,7 @@ static bool put_point(struct points_text *p, int64_t stamp, double value, const 
 {
     if (p->room == 0) {
         size_t points = POINTS_AT_ONCE;
-        // Near the limit of an answer, it reserves one by one.
+        // Near the answer's limit, it reserves room for one point at a time.
         if (p->out->limit &&
             (p->out->size >= p->out->limit ||
              p->out->limit - p->out->size < (size_t)POINTS_AT_ONCE * POINT_TEXT_MAX))
@@ -136,8 +137,7 @@ void opentsdb_write_points(struct json_writer *w, const struct query_series *s,
                 break;
             pending = pending && next == stamp;
             stamp = next;
-            // The last second of all time has no next one; then every stamp is computed by
-            // division.
+            // The last second of all time has no next one; then each stamp is computed by division.
             if (__builtin_mul_overflow(stamp + 1, resolution_ns, &next_stamp_ns))
                 next_stamp_ns = INT64_MIN;
         }

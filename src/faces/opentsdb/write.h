@@ -14,8 +14,8 @@ struct opentsdb_annotations {
 };
 
 struct opentsdb_style {
-    bool arrays; // writes dps as [[t,v],…], else {"t":v,…}
-    bool ms;     // time stamps in ms, else s
+    bool arrays; // writes dps as [[t,v],…]; otherwise {"t":v,…}
+    bool ms;     // time stamps in ms; otherwise s
     bool show_query, show_tsuids, show_stats;
     bool annotations, global_annotations;
     int64_t shift_ns; // added to every time

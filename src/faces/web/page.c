@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-// Scripts and styles come only from files of this server. The page loads nothing else, and connects
-// only to its server.
+// The browser accepts scripts and styles only from files of this server. The page loads nothing
+// else, and connects only to this server.
 #define POLICY_PAGE                                                                               \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " \
     "'self'; "                                                                                    \
@@ -35,7 +35,8 @@ static bool unpack(const struct page_file *file, struct buf *out)
     return whole && out->size == file->size_bytes;
 }
 
-// The header is a list of tags, or "*"; a W/ prefix makes no difference for GET.
+// Whether the header, a list of tags or "*", has this hash. A W/ prefix makes no difference for
+// GET.
 static bool has_tag(struct str header, struct str hash)
 {
     while (header.data) {

@@ -1,8 +1,8 @@
 // page.h - the files of the web page, which are part of the program.
 //
-// web/embed.py makes page_files of the sources in web/. The array is empty if the build had no node
-// or no npm packages; then `/` says how to get the page. The files are gzipped at build time, and
-// unpacked only for clients that do not take gzip.
+// web/embed.py makes page_files from the sources in web/. If the build had no node or no npm
+// packages, the array is empty, and `/` says how to get the page. The files are gzipped at build
+// time, and unpacked only for clients that do not take gzip.
 //
 //   GET /            no-cache, ETag: the browser revalidates it at each visit, and gets a 304
 //   GET /page.js?v=  a year, immutable: the links in the page contain the hash of the contents
@@ -16,14 +16,14 @@ struct page_file {
     struct str path;          // of the route: "/", "/page.js", …
     const char *content_type; // with charset
     struct str hash;          // of the contents, in hexadecimal digits, as in `v`
-    struct str gzip;          // the contents, compressed
+    struct str gzip;          // the contents, gzipped
     size_t size_bytes;        // of the contents
 };
 
 extern const struct page_file page_files[];
 extern const size_t page_file_count;
 
-enum { PAGE_FILE_MAX = 4 << 20 }; // bytes of an unpacked file
+enum { PAGE_FILE_MAX = 4 << 20 }; // bytes of the largest file, unpacked
 
 // Answers with the file whose path is r->path; 501 if `files` is empty.
 void page_answer(const struct page_file *files, size_t count, struct request *r, struct answer *a);

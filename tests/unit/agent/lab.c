@@ -66,7 +66,7 @@ void lab_fork(struct lab *lab)
     lab->pid = fork();
     assert_true(lab->pid >= 0);
     if (lab->pid == 0) {
-        // Like after an exec: no descriptor of the test stays open.
+        // As after an exec, no descriptor of the test stays open.
         for (int fd = 3; fd < 1024; fd++)
             if (fd != ends[1] && fd != lab->options.listening_fd && fd != lab->options.keeper_fd)
                 close(fd);

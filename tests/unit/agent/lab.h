@@ -11,14 +11,14 @@ enum { LAB_VALUES_MAX = 65536, LAB_PATH_MAX = 128 };
 
 struct lab {
     char folder[64];
-    struct agent_options options; // set before lab_start
-    uint64_t file_limit_bytes;    // no file may grow beyond it, like on a full disk; 0 = no limit
+    struct agent_options options; // set them before lab_start
+    uint64_t file_limit_bytes;    // limit of a file's size, like a full disk; 0 = no limit
     pid_t pid;
     int control;                    // our end
-    char said[ERROR_TEXT_MAX + 16]; // what the agent wrote to it
+    char said[ERROR_TEXT_MAX + 16]; // what the agent wrote to the control descriptor
 };
 
-void lab_make(struct lab *lab); // level 1, a rate of 20 Hz
+void lab_make(struct lab *lab); // with level 1 and a rate of 20 Hz
 void lab_free(struct lab *lab);
 
 // Returns true once the agent reports that it is ready.
@@ -27,10 +27,10 @@ bool lab_start(struct lab *lab);
 // Makes a file of `size` zero bytes in the lab's folder, which the test and its programs share, and
 // maps it; `path` receives its path.
 void *lab_share(const struct lab *lab, size_t size, char path[LAB_PATH_MAX]);
-// Maps such a file in a program; exits with 6 on failure.
+// Maps such a file in a program; exits with code 6 on failure.
 void *lab_shared(const char *path, size_t size);
 
-// Does not wait for the agent's first line.
+// Starts the agent without waiting for its first line.
 void lab_fork(struct lab *lab);
 
 // Ends the agent with a signal or, with 0, by closing the control descriptor. Returns its exit
@@ -38,16 +38,16 @@ void lab_fork(struct lab *lab);
 int lab_end(struct lab *lab, int signal_number);
 
 int lab_connect(const struct lab *lab);
-// Sends text, shuts down that direction, and returns everything received until the end.
+// Sends text, shuts down the sending direction, and returns everything received until the end.
 const char *lab_put(const struct lab *lab, const char *text);
 
-// The number of points of the series in the file, live or not; *last (may be NULL) is the last
-// value. `series`: "loss{host=lab,rank=3}", tags sorted.
+// Returns the number of points of the series in the file, live or not; *last (may be NULL) is the
+// last value. `series`: "loss{host=lab,rank=3}", tags sorted.
 size_t lab_points(const struct lab *lab, const char *series, double *last);
 // Waits up to ten seconds for this number of points.
 void lab_await_points(const struct lab *lab, const char *series, size_t count);
-// The sum of its values; lab_distinct counts the different whole numbers below LAB_VALUES_MAX among
-// them.
+// lab_sum returns the sum of the series' values; lab_distinct counts the different whole numbers
+// below LAB_VALUES_MAX among them.
 double lab_sum(const struct lab *lab, const char *series);
 size_t lab_distinct(const struct lab *lab, const char *series);
 void lab_await_distinct(const struct lab *lab, const char *series, size_t count);

@@ -2,9 +2,9 @@
 // at any moment, clocks are set, and programs fork, exec, run threads, live in namespaces and are
 // killed.
 //
-// A ledger in shared memory counts what each program has emitted; a program is a row of it, a
-// thread a series. Programs end only while an agent runs and before it is killed, because data that
-// a dead program has not handed over is lost with it.
+// A ledger in shared memory counts the points that each program has emitted: it has a row for each
+// program, and a thread is a series. Programs end only while an agent runs and before it is killed,
+// because data that a dead program has not handed over is lost with it.
 //
 // SONDE_TEST_SEED chooses another course of events, SONDE_TEST_ROUNDS a longer one.
 #include "lab.h"
@@ -31,7 +31,7 @@
 enum {
     PROGRAMS_MAX = 4096,
     THREADS_MAX = 4,
-    AT_ONCE = 4,    // programs that the test starts, beside those that they start themselves
+    AT_ONCE = 4,    // programs that the test starts, besides those that they start themselves
     LIFELINE = 200, // a descriptor whose end tells programs that the test has ended
 };
 
@@ -50,7 +50,7 @@ struct row {
 struct ledger {
     _Atomic int64_t real_ahead_ns; // offset of the agent's clock
     _Atomic uint32_t programs;
-    _Atomic uint32_t leaving; // programs that are about to end
+    _Atomic uint32_t leaving; // number of programs that are about to end
     _Atomic bool may_leave;
     _Atomic bool stop;
     _Atomic bool busy; // programs emit as fast as an agent reads, until they are stopped
@@ -147,8 +147,8 @@ static void end_somehow(const char *file, uint64_t random)
     _exit(7);
 }
 
-// A random action of a program between its start and its end. True: this is a child, which starts
-// again.
+// Takes a random action between a program's start and its end. Returns true in a child, which
+// starts again.
 static bool live_once(const char *file, uint64_t *random)
 {
     struct emitter emitters[THREADS_MAX];
@@ -228,7 +228,7 @@ static void start_program(const char *file, uint64_t random)
 
 struct found {
     uint64_t points, distinct;
-    uint64_t highest; // of the values, + 1
+    uint64_t highest; // highest value + 1
 };
 
 static struct found founds[PROGRAMS_MAX][THREADS_MAX];

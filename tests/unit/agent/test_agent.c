@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// As soon as its socket exists, a signal ends it orderly: the file is closed, and not left as by a
-// killed agent.
+// As soon as the agent's socket exists, a signal ends the agent orderly: it closes the file. A
+// killed agent would leave the file open.
 static void a_signal_during_the_start_ends_the_agent_orderly(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void a_full_disk_moves_the_recording(void **state)
     struct lab lab;
     lab_make(&lab);
     lab.options.level = 2;
-    lab.file_limit_bytes = 3 << 20; // what the node's metrics need at the start, and a reserve
+    lab.file_limit_bytes = 3 << 20; // enough for the node's metrics at the start, and a reserve
     assert_true(lab_start(&lab));
     assert_string_equal(lab_put(&lab, "before 1\n"), "");
     struct buf text = {0};

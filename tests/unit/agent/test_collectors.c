@@ -1,5 +1,5 @@
-// Collectors that are started and stopped through an agent's control descriptor: one of each name,
-// one for each GPU, and invalid lines.
+// Collectors that are started and stopped through an agent's control descriptor: one per name, one
+// per GPU, and invalid lines.
 #include "lab.h"
 #include "wire/collector_line.h"
 

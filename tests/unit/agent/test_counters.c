@@ -42,7 +42,7 @@ enum {
 struct row {
     _Atomic uint64_t steps;
     _Atomic bool steps_now; // between two increments of `steps`
-    // an agent has its memory, so it may end, whatever happens to that agent
+    // an agent has the program's memory, so the program may end, whatever happens to that agent
     _Atomic bool met;
     _Atomic bool ended;
 };
@@ -127,7 +127,8 @@ static void start_program(const char *file, uint64_t random)
 
 // ---- the recording ----
 
-// The smallest and the greatest total of a counter; false if some are not recorded yet.
+// Reads the smallest and the greatest total of a counter. Returns false if some totals are not
+// recorded yet.
 static bool read_totals(const struct lab *lab, double *least, double *most)
 {
     char path[256];
@@ -188,7 +189,7 @@ static void start_some(const char *file, uint64_t *random)
         start_program(file, random_next(random));
 }
 
-// Does what the launcher does.
+// Starts an agent like the launcher.
 static void start_agent(struct lab *lab, struct keeper_home *keeper)
 {
     lab->options.keeper_fd = keeper_home_open(keeper);

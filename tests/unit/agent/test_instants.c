@@ -1,4 +1,4 @@
-// When to sample, with clocks that the test sets.
+// The instants to sample at, with clocks that the test sets.
 #include "agent/instants.h"
 #include "unit/test.h"
 

@@ -24,7 +24,7 @@ static void a_program_hands_over_its_ring(void **state)
     assert_true(lab_start(&lab));
     int out, status;
     char byte;
-    // It ends by itself, without any message.
+    // The emitter ends by itself, without any message.
     pid_t pid = lab_emitter(&lab, POINTS, &out, NULL);
     assert_int_equal(read(out, &byte, 1), 1);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -54,7 +54,7 @@ static void the_next_agent_continues_a_killed_one(void **state)
     assert_int_equal(read(out, &byte, 1), 1);
     lab_await_points(&lab, "emitted{host=lab}", 1);
     assert_int_equal(lab_end(&lab, SIGKILL), -SIGKILL);
-    // While no agent runs.
+    // The program emits while no agent runs.
     assert_int_equal(write(in, &byte, 1), 1);
     assert_int_equal(read(out, &byte, 1), 1);
     assert_true(lab_start(&lab));

@@ -91,7 +91,7 @@ static void bad_lines_get_an_answer_and_good_lines_are_stored(void **state)
         "line 4: value '-inf' is not a finite number\n"
         "line 5: value '1e308' is not a finite number\n"
         "line 7: 'n' is not stored: its total would be no finite number\n");
-    // The line's limit is 16 tags; with host, the store's limit is exceeded.
+    // A line may have 16 tags; with `host`, these exceed the store's limit.
     struct buf text = {0};
     buf_add_str(&text, STR("tags 1"));
     for (int i = 0; i < 16; i++)
@@ -127,7 +127,7 @@ static void bad_lines_get_an_answer_and_good_lines_are_stored(void **state)
     lab_free(&lab);
 }
 
-// At every level; but without losses, the series does not exist.
+// The metric exists at every level, but without losses it has no series.
 static void dropped_values_are_a_metric(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void lines_sent_before_the_end_are_stored(void **state)
     struct lab lab;
     lab_make(&lab);
     assert_true(lab_start(&lab));
-    // The agent is stopped while all connections send, and some are closed already; then it is told
+    // The agent is stopped while all connections send, some of them already closed. Then it is told
     // to end.
     assert_int_equal(kill(lab.pid, SIGSTOP), 0);
     int fds[SENDERS];
@@ -301,7 +301,7 @@ static void garbage_harms_only_its_sender(void **state)
         }
         close(fd);
     }
-    // A HELLO with a file that is not a segment.
+    // The descriptor of a HELLO is a file that is not a segment.
     int fd = lab_connect(&lab), file = open("/dev/null", O_RDONLY | O_CLOEXEC);
     struct {
         uint64_t magic;
@@ -400,7 +400,8 @@ static void clients_that_violate_the_drain_protocol_harm_nothing(void **state)
     lab_free(&lab);
 }
 
-// A client that never reads its answers: they are kept up to a limit, and block no other client.
+// A client that never reads its answers: the agent keeps them up to a limit, and serves all other
+// clients.
 static void a_sender_that_does_not_read_blocks_no_other(void **state)
 {
     (void)state;
@@ -426,7 +427,7 @@ static void another_user_is_refused(void **state)
     lab_make(&lab);
     lab.options.level = 4;
     assert_true(lab_start(&lab));
-    // The folder would refuse other users. It is opened, so that the test reaches the agent's own
+    // The test opens the folder, which would refuse other users, so that it reaches the agent's own
     // check.
     char socket_path[128];
     snprintf(socket_path, sizeof socket_path, "%s/agent.sock", lab.folder);

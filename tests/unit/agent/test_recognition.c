@@ -1,5 +1,5 @@
 // The agent recognises the kind of a connection by its first byte, at whatever moment that byte
-// arrives. The linker redirects recv(), so that a request arrives between two looks of the agent.
+// arrives. The linker redirects recv(), so that a request arrives between two checks of the agent.
 #include "lab.h"
 
 #include "wire/drain.h"
@@ -14,8 +14,8 @@
 enum { PATIENCE_MS = 10000 };
 
 struct stage {
-    _Atomic bool holding; // the agent's next look that finds nothing waits for data
-    _Atomic bool empty;   // that look has found nothing
+    _Atomic bool holding; // the agent's next check that finds nothing waits for data
+    _Atomic bool empty;   // that check has found nothing
 };
 
 static struct stage *stage;

@@ -90,7 +90,7 @@ static void a_full_queue_drops_and_counts(void **state)
     struct sampler *s;
     assert_int_equal(sampler_create(c, 1, ring, NULL, &s, NULL), 0);
     int64_t t_ns = 100 * INT64_C(1000000000);
-    // Nothing reads the queue: far more rows than it has places.
+    // Nothing reads the queue while far more rows arrive than it has places.
     for (int i = 0; i < SAMPLER_PLACES; i++)
         sampler_take(s, t_ns += 50 * INT64_C(1000000000));
     size_t rows = 0;
@@ -156,7 +156,7 @@ int statvfs(const char *path, struct statvfs *out)
     return 0;
 }
 
-// Reports it once, and once again when it answers.
+// The collector reports the hang once, and once more when the folder answers.
 static void cut_off_and_back(const char *folder, const char *part)
 {
     struct collect *c = collect_with_folder(1, "filesystem", folder);
@@ -259,7 +259,7 @@ static void each_source_has_its_own_rate(void **state)
                         row->t_ns % (3600 * (int64_t)NS_PER_S) == 0);
         }
     }
-    assert_true(load >= 1 && load <= 2); // 2: a full hour passed meanwhile
+    assert_true(load >= 1 && load <= 2); // 2 if a full hour passed meanwhile
     assert_true(memory <= complete + 1);
     sampler_stop(s);
     sampler_destroy(s);

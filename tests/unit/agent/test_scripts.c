@@ -39,7 +39,7 @@ static void script_lines_are_parsed(void **state)
         assert_int_equal(scripts_check(right[i], &e), 0);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_int_equal(scripts_check(wrong[i], &e), -EINVAL);
-    struct script_spec spec; // after -- no word is an option
+    struct script_spec spec; // after "--" no word is an option
     assert_int_equal(script_parse(STR("rate=2 -- timeout=3 env"), &spec, &e), 0);
     assert_str_equal(spec.command, "timeout=3 env");
     assert_true(spec.rate_s == 2 && spec.timeout_s == 10);
@@ -131,8 +131,8 @@ static void bad_output_is_counted_and_good_output_stored(void **state)
     lab_free(&lab);
 }
 
-// The agent does not read megabytes a second from this script. The other scripts and the end of the
-// agent are not delayed.
+// A script prints megabytes a second: the agent does not read all of it, and delays neither the
+// other scripts nor its own end.
 static void a_script_that_prints_too_fast_blocks(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void scripts_end_with_the_agent(void **state)
         snprintf(path, sizeof path, "/proc/%d/stat", (int)child);
         FILE *f = fopen(path, "re");
         if (f && fgets(stat, sizeof stat, f) && strstr(stat, ") Z "))
-            i = 2000; // dead, but not reaped by the process that adopts orphans here
+            i = 2000; // dead, but the process that adopts orphans here has not reaped it
         if (f)
             fclose(f);
         usleep(5000);

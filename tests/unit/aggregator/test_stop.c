@@ -14,14 +14,14 @@
 #include <unistd.h>
 
 // For the thread sanitizer, in this test alone: when the library stops, its threads close and free
-// connections that it has just received. A flag orders the two, not a lock.
+// connections that another thread has just received. A flag orders the two, not a lock.
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
     return "race_top:close\nrace_top:free";
 }
 
-// A port that no other test's server uses.
+// Returns a port that no other test's server uses.
 static int free_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

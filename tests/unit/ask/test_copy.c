@@ -38,7 +38,7 @@ static int set_up(void **state)
     return 0;
 }
 
-// Copies from a node that answers.
+// Copies from a node that answers in time.
 static const struct ask_copy_file *copy(struct world *w, int64_t from_ns)
 {
     struct ask_copied copied = world_copy(w, from_ns, NET_PATIENCE_NS);
@@ -122,8 +122,8 @@ static void a_copy_has_the_data_of_one_moment(void **state)
     assert_str_equal(files[0].host, "n1");
     int64_t points = check_copy(files[0].path, 0);
     assert_true(points >= POINTS && points <= w->next);
-    // Both series are from the same moment. The second one has every tenth point, which may not
-    // have been appended yet.
+    // Both series are from the same moment. The second series has every tenth point; the last one
+    // may not have been appended yet.
     int64_t both = points + (points + 9) / 10;
     assert_in_range(files[0].points, both - 1, both);
     struct store_reader *r;

@@ -175,7 +175,7 @@ static void a_copy_that_is_damaged_repeatedly_fails(void **state)
             assert_non_null(strstr(copied.files[0].problem, "no copy of this job"));
             unlink(w->path);
         }
-        // The last write may have come after the file was put there.
+        // The last write may have come after the new file got its name.
         copy_over(w);
     }
 }

@@ -164,7 +164,7 @@ static uint64_t bytes_to_n1(struct world *w)
     return nodes[0].bytes_out;
 }
 
-// However much the request contains about other nodes.
+// The node leaves them out, however much the request contains about other nodes.
 static void sums_of_other_nodes_are_not_sent(void **state)
 {
     enum { MUCH = 100000 };

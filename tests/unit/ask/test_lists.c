@@ -301,7 +301,7 @@ static void recent_points_of_some_series_are_listed(void **state)
         buf_free(&request);
         if (pass == 0) {
             assert_int_equal(got.records, 2);
-            assert_int_equal(got.points, 2 * 6); // both ends of the window are inclusive
+            assert_int_equal(got.points, 2 * 6); // the window includes both of its ends
             assert_int_equal(got.first_ns, (SECONDS - 5) * (int64_t)NS_PER_S);
             m.from_ns = (SECONDS - 1) * (int64_t)NS_PER_S; // no points before it
         }

@@ -129,7 +129,7 @@ static void events_outside_of_the_selection_are_not_sent(void **state)
 
 struct told {
     size_t held_bytes, peak_bytes, limit_bytes;
-    size_t malloc_before, malloc_most, uncounted_most; // see look
+    size_t malloc_before, malloc_most, uncounted_most; // see look()
 };
 
 static size_t malloc_bytes(void)
@@ -228,7 +228,7 @@ static void all_parts_of_a_query_count_together(void **state)
         look(&told, &e);
         if (told.uncounted_most > UNCOUNTED_MAX)
             fail_msg("%zu bytes of %zu are not counted", told.uncounted_most, told.malloc_most);
-        assert_true(told.held_bytes <= arena.used_bytes); // freed memory leaves the account
+        assert_true(told.held_bytes <= arena.used_bytes); // freed memory no longer counts
         arena_free(&arena);
         net_close_reader(&net.reader, &local);
     }

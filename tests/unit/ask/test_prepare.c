@@ -1,9 +1,9 @@
-// Several queries travel as one question: the same results as one by one, fewer messages, the same
-// missing nodes, and no more memory than one query.
+// Several queries travel as one question: the results and the missing nodes are the same as one by
+// one, with fewer messages, and no more memory than one query takes.
 //
 //   root ─┬─ n0
 //         ├─ n1
-//         └─ n2, which stalls if a test says so
+//         └─ n2, which stalls if a test wants it
 #include "ask/reading.h"
 #include "base/memory_account.h"
 #include "unit/query/ask.h"
@@ -35,8 +35,8 @@ static int begin_answer(struct wire_answer **out, unsigned question, struct str 
     return ask_questions.answer(out, question, request, view, host, deadline_ns, watch, e);
 }
 
-// An answer that stalls makes empty records, so that its link can still receive a CANCEL. After a
-// record: only an answer of more than three records, which is that of several plans.
+// An answer that stalls makes empty records, so that its link can still receive a CANCEL.
+// STALLS_AFTER_A_RECORD applies to answers of more than three records, which have several plans.
 static int step(struct wire_answer *answer, struct buf *out, struct error *e)
 {
     enum { RECORDS_OF_A_PLAN = 3 };
@@ -115,7 +115,7 @@ static int set_up(void **state)
                                 hub_port(net.hub), &net.sources[i], NULL);
     }
     net_wait(net.hub, NODES);
-    // Until the nodes have told their hosts, each question goes to all of them.
+    // Until the nodes have announced their hosts, each question goes to all of them.
     NET_AWAIT(goes_to_one_node());
     net.from = (struct reading_from){.hub = net.hub, .known_metrics = known_metrics_create()};
     assert_non_null(net.from.known_metrics);
@@ -202,7 +202,7 @@ static void all_queries_are_two_questions(void **state)
     assert_int_equal(after.questions - before.questions, 2);
     assert_int_equal(after.asked - before.asked, NODES + 2);
     assert_int_equal(r.reading.missing_count, 0);
-    // A repetition is asked again.
+    // A repeated query is sent again.
     run_as_alone(&r, 0, NODES);
     assert_int_equal(net_stats(net.hub).questions - after.questions, 1);
     end(&r);
@@ -317,7 +317,7 @@ static void together_they_need_no_more_than_one(void **state)
     }
 }
 
-// What was prepared and never run is freed with the request.
+// Prepared queries that never run are freed with the request.
 static void a_request_may_end_early(void **state)
 {
     (void)state;

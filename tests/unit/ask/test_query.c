@@ -224,7 +224,7 @@ static void nodes_give_the_answer_of_one_process(void **state)
         set_current(stores, count);
         for (int plan = 0; plan < 6; plan++) {
             make_plan(&arena, &q, text, sizeof text);
-            // Even few series exceed the limit for exact quantiles, so sketches are sent.
+            // Even few series exceed this limit for exact quantiles, so the nodes send sketches.
             struct query_limits limits = {.exact_max = below(2) ? (size_t)(1 + below(4)) : 0};
             int r = query_run(&q, stores, count, &limits, &arena, &want, &e);
             for (size_t i = 0; r == 0 && i < want.count; i++)
@@ -247,7 +247,7 @@ static void nodes_give_the_answer_of_one_process(void **state)
         world_free(w);
     }
     struct hub_stats flat = net_stats(net.flat), tree = net_stats(net.root);
-    assert_true(flat.spared > 0 && tree.spared > 0); // some questions concerned only some hosts
+    assert_true(flat.spared > 0 && tree.spared > 0); // some questions went only to some nodes
     assert_true(answered > ROUNDS);
     assert_true(estimated > 0);
 }

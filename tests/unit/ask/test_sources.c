@@ -126,9 +126,9 @@ static void test_folder_without_files(void **state)
     assert_int_equal(view.count, 0);
     assert_int_equal(view.unreadable_count, 0);
     sources_close(&view);
-    write_unborn(in(f, "b.sonde"), 1024, true); // its maker was killed
+    write_unborn(in(f, "b.sonde"), 1024, true); // the agent that made it was killed
     unlink(in(f, "a.sonde"));
-    record(in(f, "a.sonde"), "x", 3); // this one is complete
+    record(in(f, "a.sonde"), "x", 3); // complete
     sources_look(s);
     assert_int_equal(sources_open(s, &arena, &view, NULL), 0);
     assert_int_equal(view.count, 1);

@@ -31,11 +31,11 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    // each test leaves the folder empty, so no draft stays
+    // rmdir fails unless each test has left the folder empty, without drafts
     return chdir("/") != 0 || rmdir(root) != 0;
 }
 
-// The number of files in the folder, including hidden ones.
+// Returns the number of files in the folder, including hidden ones.
 static int files_in(const char *folder)
 {
     int count = -2; // "." and ".."
@@ -80,7 +80,7 @@ static void a_file_is_replaced_as_a_whole(void **state)
     assert_int_equal(stat("f", &info), 0);
     assert_int_equal(info.st_mode & 07777, 0600);
     assert_int_equal(info.st_uid, geteuid());
-    struct buf text = {.limit = LARGE}; // a reader of the old file can still read all of it
+    struct buf text = {.limit = LARGE}; // enough that a reader of the old file can read all of it
     assert_int_equal(full_read(old, &text), 0);
     assert_str_equal(buf_str(&text), "one");
     buf_free(&text);
@@ -105,7 +105,7 @@ static void a_caller_that_fails_leaves_the_old_file(void **state)
     assert_int_equal(atomic_file_write("f", STR("one"), 0), 0);
     assert_int_equal(atomic_file_begin(&f, "f"), 0);
     assert_int_equal(full_write(f.fd, STR("tw"), 0), 0);
-    assert_true(holds("f", STR("one"))); // no reader sees half of it
+    assert_true(holds("f", STR("one"))); // a reader never sees half of it
     assert_int_equal(atomic_file_end(&f, -EIO, 0), -EIO);
     assert_true(holds("f", STR("one")));
     assert_int_equal(files_in("."), 1);
@@ -249,7 +249,8 @@ static void names_that_cannot_be_files(void **state)
 
 enum { WRITERS = 4, TIMES = 500 };
 
-// Each writer writes other bytes of another length; returns how often it created the file.
+// Each writer writes its own bytes, of its own length. Returns the number of times that it created
+// the file.
 static int write_often(int writer, unsigned flags)
 {
     char text[8192];

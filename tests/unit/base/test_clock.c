@@ -91,8 +91,8 @@ static int64_t real_of(const struct clock_fit *fit, uint64_t ticks)
 }
 
 // Over random periods, in which the wall clock is set and the counter stops or restarts: a moment
-// before the last update has the time that the wall clock showed then; one between the last two
-// updates has the time of the clock before or after.
+// before the last update has the wall clock's time at that moment; a moment between the last two
+// updates has the time of the clock before or after the change.
 static void steps_and_suspensions(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void steps_and_suspensions(void **state)
         runs(&m, 1000);
         struct clock_reading now = look(&m);
         clock_fit_take(&fit, &now);
-        const int64_t off = 50 * NS_PER_US; // a recent line, used over a second
+        const int64_t off = 50 * NS_PER_US; // the error of a recent line that is used over a second
         if (llabs(real_of(&fit, late) - late_real) > off)
             fail_msg("seed %llu, round %ld: a moment before the look is %lld ns off",
                      (unsigned long long)seed, round, (long long)(real_of(&fit, late) - late_real));
@@ -135,7 +135,7 @@ static void steps_and_suspensions(void **state)
         int64_t off_early = llabs(real_of(&fit, early) - (early_real + set));
         if (asleep && !anew)
             off_early =
-                // the counter does not show when it stopped
+                // because the counter does not show when it stopped
                 llabs(real_of(&fit, early) - asleep - early_real);
         if (off_early > off)
             fail_msg("seed %llu, round %ld: a moment before the step is %lld ns off (set %lld, "
@@ -151,7 +151,8 @@ static void steps_and_suspensions(void **state)
 }
 
 // A slow reading has an error of half its duration. Later fast readings must not mistake that for a
-// clock that was set, because the time of day would move, onto nanoseconds of other programs.
+// clock that was set, because the time of day would move to nanoseconds that other programs have
+// used.
 static void a_wide_reading_is_no_step(void **state)
 {
     (void)state;

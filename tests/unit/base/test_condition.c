@@ -16,7 +16,7 @@ static void waits_until_the_monotonic_clock_says_so(void **state)
     while (condition_wait_until(&changed, &lock, until_ns))
         continue;
     assert_true(clock_monotonic_ns() >= until_ns);
-    assert_false(condition_wait_until(&changed, &lock, until_ns)); // it is past
+    assert_false(condition_wait_until(&changed, &lock, until_ns)); // in the past
     pthread_mutex_unlock(&lock);
     pthread_cond_destroy(&changed);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The C library is the oracle. Returns whether the number needed no strtod.
+// The C library is the oracle. Returns whether the parser needed no strtod.
 static bool judge(const char *text)
 {
     double got, want = strtod(text, NULL);
@@ -50,7 +50,7 @@ static void forms(void **state)
     assert_ptr_equal(decimal_scan(text, text + 2, &v), text + 2);
 }
 
-// Any bits, and what lies halfway between two doubles, or next to that.
+// Random bits, and numbers halfway between two doubles, or next to that.
 static void any_number(void **state)
 {
     (void)state;

@@ -55,7 +55,7 @@ static void any_number_of_descriptors_arrives(void **state)
         assert_string_equal(text, "hello");
         assert_int_equal(count, sent);
         for (size_t i = 0; i < count; i++) {
-            assert_true(same_file(got[i], fds[i])); // in their order
+            assert_true(same_file(got[i], fds[i])); // in the order in which they were sent
             assert_int_equal(fcntl(got[i], F_GETFD), FD_CLOEXEC);
             close(pipes[i][0]);
             close(pipes[i][1]);

@@ -1,4 +1,4 @@
-// Texts as words: for our own lines, and for a shell.
+// Escapes texts as words: for our own lines, and for a shell.
 #include "base/escape.h"
 #include "unit/test.h"
 

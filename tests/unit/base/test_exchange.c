@@ -106,7 +106,7 @@ static void a_peer_that_hangs_up_is_reported(void **state)
     free(text);
 }
 
-// Limits both a single silence and the total time.
+// The timeout limits each silence; the deadline limits the total time.
 static void a_silent_peer_times_out(void **state)
 {
     (void)state;

@@ -49,7 +49,7 @@ static void strings_are_escaped(void **state)
     (void)state;
     assert_quoted(STR("a\"b\\c\n\t\x01/"), "\"a\\\"b\\\\c\\n\\t\\u0001/\"");
     assert_quoted(STR("\0"), "\"\\u0000\"");
-    assert_quoted(STR("\x7f"), "\"\\u007f\""); // a terminal may interpret it
+    assert_quoted(STR("\x7f"), "\"\\u007f\""); // a terminal may interpret DEL
     assert_quoted(STR("grün €\xf0\x9f\x98\x80"), "\"grün €\xf0\x9f\x98\x80\"");
     assert_quoted(STR(""), "\"\"");
 }
@@ -71,7 +71,7 @@ static void bytes_that_are_not_utf8_are_replaced(void **state)
     assert_quoted(STR("\xf4\x90\x80\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
-// jansson, in one file only, as the oracle: it reads the same values from the written JSON.
+// jansson is the oracle, in this file only: it reads the same values from the written JSON.
 static void what_is_written_is_json_to_others(void **state)
 {
     (void)state;

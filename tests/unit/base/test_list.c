@@ -88,7 +88,7 @@ static void a_link_may_be_removed_during_a_visit(void **state)
         assert_int_equal(left[i], 3 * i);
 }
 
-// Of 0 to ELEMENTS elements so many are in the first list, the rest in the second.
+// For 0 to ELEMENTS elements: this many are in the first list, the rest in the second.
 static void moved_elements_follow_the_existing_ones(void **state)
 {
     (void)state;

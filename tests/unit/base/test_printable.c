@@ -1,4 +1,4 @@
-// Text of other programs cannot control a terminal, and printable text stays.
+// Text of other programs cannot control a terminal, and printable text stays unchanged.
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "base/printable.h"

@@ -40,7 +40,7 @@ static void memory_freed_between_live_blocks_is_returned(void **state)
         free(blocks[i]);
 }
 
-// Memory in use at the moment of returning must not become memory that may be kept for ever.
+// A peak of memory in use must not raise, for good, the amount that malloc may keep.
 static void a_peak_of_use_does_not_raise_the_bound_for_good(void **state)
 {
     (void)state;

@@ -23,8 +23,8 @@ static void judge(double value)
     while (strtod(want, NULL) != value);
     if (digits > fewest)
         fail_msg("%a became %s, not %s", value, text, want);
-    // As short, and as close. (Just below a power of two, something shorter than the rounded number
-    // may read back, too.)
+    // The text is as short as that, and as close to the number. (Just below a power of two, a
+    // shorter text than the rounded number may read back, too.)
     char *point = strchr(want, '.'), *exponent = strchr(want, 'e');
     char plain[64];
     snprintf(plain, sizeof plain, "%.1s%.*s", want, point ? (int)(exponent - point - 1) : 0,

@@ -37,7 +37,7 @@ static void natural_order_counts(void **state)
         for (int k = 0; k < COUNT; k++) {
             int order = str_compare_natural(str_of(sorted[i]), str_of(sorted[k]));
             if (strcmp(sorted[i], "n1") == 0 && strcmp(sorted[k], "n01") == 0)
-                assert_true(order > 0); // equal numbers: bytes decide
+                assert_true(order > 0); // their numbers are equal, so the bytes decide
             else if (strcmp(sorted[i], "n01") == 0 && strcmp(sorted[k], "n1") == 0)
                 assert_true(order < 0);
             else

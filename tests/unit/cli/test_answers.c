@@ -18,7 +18,7 @@ static void assert_time(int64_t t_ns, int digits, const char *expected)
     assert_string_equal(text, expected);
 }
 
-// From the first nanosecond that can be written to the last one.
+// All times, from the first nanosecond that can be written to the last one.
 static void each_time_has_its_own_row(void **state)
 {
     (void)state;

@@ -45,7 +45,7 @@ static void terminal_open(struct terminal *t, int columns, int rows)
         t->places[i] = (struct place){.glyph = "x", .look = "7"};
 }
 
-// ESC [ numbers letter: H, J and m, as in terminals. Returns the text after it.
+// Executes an escape sequence, ESC [ numbers letter: H, J and m. Returns the text after it.
 static const char *obey(struct terminal *t, const char *s)
 {
     char numbers[LOOK_MAX];
@@ -89,7 +89,8 @@ static const char *print(struct terminal *t, const char *s)
     size_t n = 1;
     while (((unsigned char)s[n] & 0xc0) == 0x80)
         n++;
-    assert_true((unsigned char)*s >= 0x20 && *s != 0x7f); // nothing that a terminal interprets
+    // the text has nothing that a terminal interprets
+    assert_true((unsigned char)*s >= 0x20 && *s != 0x7f);
     memcpy(glyph, s, n);
     int width = screen_width(glyph);
     if (!width) {

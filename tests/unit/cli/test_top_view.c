@@ -383,8 +383,8 @@ static void small_screens(void **state)
     top_model_free(&m);
 }
 
-// Each key of the table does something, appears in the help on the smallest usual screen, and is
-// handled once.
+// Each key of the table does something, is in the help on the smallest usual screen, and occurs
+// once.
 static void the_help_names_every_key(void **state)
 {
     (void)state;
@@ -421,7 +421,7 @@ static void filter_and_order(void **state)
     const struct top_table *t;
     make_nodes(&m);
     assert_int_equal(top_table_order(&m, &m.tables[0], order), NODES);
-    assert_string_equal(m.tables[0].rows[order[1]].name, "n2"); // not n10
+    assert_string_equal(m.tables[0].rows[order[1]].name, "n2"); // natural order: n2 before n10
     strcpy(m.filter, "N1");
     assert_int_equal(top_table_order(&m, &m.tables[0], order), 11); // n1, n10 to n19
     m.sort = 0;

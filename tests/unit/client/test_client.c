@@ -191,7 +191,8 @@ static void test_peaks(void **state)
     assert_int_equal(sonde_result_count(r), 1);
     assert_string_equal(sonde_result_series(r, 0)->tags[1].value, "1");
     assert_float_equal(sonde_result_series(r, 0)->values[0], 10999, 0);
-    assert_int_equal(sonde_result_series(r, 0)->time_ns[0], T + 857 * NS); // 857 × 7 = 5999
+    // the last multiple of 7 below the end: 857 × 7 = 5999
+    assert_int_equal(sonde_result_series(r, 0)->time_ns[0], T + 857 * NS);
     sonde_result_free(r);
     // A range whose ends divide the parts of the search, with the highest point in such a part.
     for (int64_t first = 1000; first < 1100; first += 33) {
@@ -213,7 +214,7 @@ static void test_peaks(void **state)
     sonde_client_close(c);
 }
 
-// So many points that their peaks are searched in summaries; statistics read them.
+// The rows have so many points that peaks are searched in summaries; statistics read the points.
 static void peaks_of_many_points_are_those_of_statistics(void **state)
 {
     enum { POINTS = 230000, SERIES = 3 }; // more than PEAKS_SEARCH_POINTS_LEAST in each row
@@ -480,7 +481,7 @@ static void test_watch(void **state)
     const struct sonde_series *s = sonde_result_series(r, 0);
     double last = s->values[s->count - 1];
     sonde_result_free(r);
-    if (last < 6) { // a query came between the two
+    if (last < 6) { // a query came between the two appends
         assert_int_equal(sonde_watch_next(w, 60000, &r, &e), 0);
         sonde_result_free(r);
     }
@@ -497,7 +498,7 @@ static void test_watch(void **state)
     sonde_client_close(c);
 }
 
-// The status of a recording has the launcher's description beside it, as from a server.
+// The status of a recording contains the launcher's description beside it, like a server's.
 static void test_status_of_a_recording(void **state)
 {
     const struct place *p = *state;

@@ -15,7 +15,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// The value at rank p (n + 1), and the next one.
+// Returns the value at rank p (n + 1), and the next one.
 static void neighbours(const double *sorted, size_t count, double part, double *low, double *high)
 {
     double rank = part * (double)(count + 1);
@@ -44,7 +44,7 @@ static void beyond_the_room_quantiles_are_estimated_and_the_rest_is_exact(void *
     assert_int_equal(distribution_add(&room, &large, &(double){NAN}, 1, true, NULL), 0);
     assert_true(large.estimated);
     assert_false(small.estimated);
-    assert_int_equal(room.left, KEPT - 10); // the room of the large one is free again
+    assert_int_equal(room.left, KEPT - 10); // the large distribution has released its room
     qsort(values, VALUES, sizeof *values, compare);
     static const struct {
         enum query_aggregator quantile;

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// The decoded m= of the path; NULL: a stream does not support the query.
+// Returns the decoded m= of the path; NULL if a stream does not support the query.
 static const char *selection(const struct sonde_query *q)
 {
     static const char before[] = "/sonde/v1/stream?format=binary&m=";

@@ -119,7 +119,7 @@ static void test_cut_anywhere(void **state)
     buf_free(&bytes);
 }
 
-// Whatever changes, nothing outside is read, and accepted data can be used.
+// Whatever byte changes, nothing outside is read, and accepted data can be used.
 static void test_changed_anywhere(void **state)
 {
     (void)state;

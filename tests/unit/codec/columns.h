@@ -1,5 +1,5 @@
-// columns.h - columns of many kinds for the tests of the codecs: realistic ones, and ones that are
-// made to break them.
+// columns.h - columns of many kinds for the tests of the codecs: realistic columns, and columns
+// made to break the codecs.
 #ifndef SONDE_TESTS_COLUMNS_H
 #define SONDE_TESTS_COLUMNS_H
 

@@ -1,5 +1,5 @@
 // Encodes and decodes columns: every kind of column, every length at which the encoding changes,
-// both aims, all instruction sets.
+// hot and cold, all instruction sets.
 #include "columns.h"
 #include "store/codec_parts.h"
 #include "unit/test.h"

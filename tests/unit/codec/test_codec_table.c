@@ -75,7 +75,8 @@ static void tables_come_back(void **state)
     }
 }
 
-// Sums and copies of columns, scaled, with and without exceptions: the cases for references.
+// Sums and copies of columns, scaled, with and without exceptions: columns that can refer to
+// others.
 static size_t related_columns(size_t n)
 {
     for (size_t kind = 0; kind < 4; kind++) {
@@ -104,7 +105,7 @@ static void related_columns_take_little(void **state)
     uint8_t *packed = malloc(codec_table_compress_bound(size));
     size_t all = codec_table_compress(bytes, size, 3, packed);
     size_t first_four = codec_table_compress(four, four_size, 3, packed);
-    // 36 further columns are derived from the first: each takes 40 bytes of directory, and 5 have
+    // The other 36 columns derive from the first four: each takes 40 bytes of directory, and 5 have
     // 30 misses that hide changes. Encoded independently, each would take about 800 bytes.
     assert_true(all > 0 && first_four > 0);
     assert_in_range(all, 0, first_four + 36 * 40 + 5 * 1000);
@@ -218,7 +219,7 @@ static void damaged_tables_do_no_harm(void **state)
     free(bytes);
 }
 
-// Two columns that refer to each other: no encoder writes that, and the reader must not loop.
+// Two columns that refer to each other: no encoder writes that, but the reader must not loop.
 static void circles_end(void **state)
 {
     (void)state;

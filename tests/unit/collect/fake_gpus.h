@@ -23,16 +23,16 @@ extern struct collect *c;
 extern double values[STORE_SET_SERIES_MAX];
 extern int64_t t_ns;
 
-// Loads the functions by which a test controls the fake library.
+// Loads the functions through which a test controls the fake library.
 void load_fake(void);
 
-// Tells the fake library one line of its description.
+// Passes one line of its description to the fake library.
 void say(const char *line);
 
 void begin_with(const char *library, int level, double rate_s);
 
-// Waits until all GPUs are open, because the machine may be busy. The rate is slow enough to wait
-// for.
+// Begins with a rate so slow that samples wait for the GPUs, and waits until all are open, because
+// the machine may be busy.
 void begin_patiently(const char *library, int level);
 
 void begin(int level);

@@ -1,4 +1,4 @@
-// The catalogue: its guarantees for readers, and its aliases.
+// The catalogue: its promises to readers, and its aliases.
 #include "collect/catalogue.h"
 #include "unit/test.h"
 

@@ -38,7 +38,7 @@ static void version_2(void **state)
     assert_int_equal(probe_sample(&p, "cgroup", SECOND), 9);
     assert_true(value(&p, "cgroup_memory_bytes") == 1048576);
     assert_true(value(&p, "cgroup_memory_peak_bytes") == 2097152);
-    assert_true(value(&p, "cgroup_memory_limit_bytes") == 8388608); // limit of a parent group
+    assert_true(value(&p, "cgroup_memory_limit_bytes") == 8388608); // the limit of a parent group
     assert_true(store_is_missing(value(&p, "cgroup_swap_bytes")));
     assert_true(value(&p, "cgroup_oom_kills_total") == 1);
     assert_true(value(&p, "cgroup_cpu_seconds_total") == 1.5);
@@ -85,7 +85,7 @@ static void version_1(void **state)
     assert_int_equal(probe_sample(&p, "cgroup", SECOND), 7);
     assert_true(value(&p, "cgroup_memory_bytes") == 777);
     assert_true(value(&p, "cgroup_memory_peak_bytes") == 888);
-    assert_true(store_is_missing(value(&p, "cgroup_memory_limit_bytes"))); // none
+    assert_true(store_is_missing(value(&p, "cgroup_memory_limit_bytes"))); // no limit
     assert_true(value(&p, "cgroup_oom_kills_total") == 3);
     assert_true(value(&p, "cgroup_cpu_seconds_total") == 2.5);
     assert_true(value(&p, "cgroup_throttled_seconds_total") == 1.5);

@@ -19,8 +19,9 @@ static const struct changed {
     const char *added, *series,
         // `added` is a line of another kernel; with `wrapped`, this series has the value 2^64 - 1
         *first_tag;
-    const char *wrapped, *overflown, *second_tag; // with `overflown`, one more, it has no value
-    // excluded from the comparison line by line, because its values are sums
+    // the value of `overflown` is one more, so it is missing
+    const char *wrapped, *overflown, *second_tag;
+    // not compared line by line, because its values are sums
     const char *alone;
 } files[] = {
     {.source = "cgroup",

@@ -16,7 +16,7 @@ static const double GIB = 1 << 30;
 
 enum { AMD, INTEL };
 static struct vendor {
-    // power: the key that stands for one call
+    // power: the key of the power reading in the fake library
     const char *source, *variable, *library, *old_library, *name, *power;
     int unsupported, no_driver;
     fake_line_function line;
@@ -445,7 +445,7 @@ static void an_old_library_costs_only_what_it_lacks(void **state)
         if (v == AMD) {
             assert_null(find("1", "gpu_energy_joules_total"));
             assert_null(find("1", "gpu_ecc_corrected_total"));
-        } else { // Sysman was asked for
+        } else { // intel: the library must have been asked for Sysman
             assert_str_equal(label(find("1", "gpu_up"), "uuid"),
                              "11111111-1111-1111-1111-111111111101");
         }
@@ -526,7 +526,7 @@ static void a_lost_gpu_is_not_read_again(void **state)
     sample();
     assert_true(value("1", "gpu_up") == 0 && value("0", "gpu_up") == 1);
     assert_true(says("GPU 1: the GPU is lost"));
-    say("fail 1 all 0"); // it would answer if it were called
+    say("fail 1 all 0"); // it would answer a call
     for (int i = 0; i < 3; i++) {
         sample();
         assert_true(value("1", "gpu_up") == 0 && value("0", "gpu_utilization_percent") == 75);

@@ -48,8 +48,8 @@ static void interfaces(void **state)
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         assert_true(net(&p, facts[i].name, "eth0") == facts[i].value);
     assert_false(probe_has(&p, "network", "network_receive_bytes_total", "lo"));
-    // The loopback counts, another interface appears (with counters up to 2^64 - 1), one counter
-    // decreases: values stay those of the kernel.
+    // The loopback counts, another interface appears (with counters up to 2^64 - 1), and one
+    // counter decreases: the values stay the kernel's.
     uint32_t before = probe_generation(&p, "network");
     tree_write(&t, "proc/net/dev",
                TITLES "    lo: 500 5 0 0 0 0 0 0 500 5 0 0 0 0 0 0\n"
@@ -187,7 +187,7 @@ static void disks(void **state)
     tree_free(&t);
 }
 
-// ---- folders; this program's own statvfs is called first, and can hang ----
+// ---- folders; the linker finds this program's statvfs first, which can hang ----
 
 static atomic_bool one_hangs;
 static int gate[2];

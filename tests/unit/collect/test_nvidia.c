@@ -72,7 +72,7 @@ static void gpm_is_counted_between_samples(void **state)
 {
     (void)state;
     say("gpus 2");
-    say("set 1 gpm -1"); // not offered
+    say("set 1 gpm -1"); // the GPU has no GPM metrics
     begin(4);
     do
         sample();
@@ -177,7 +177,7 @@ static void below_its_level_nothing_is_opened(void **state)
     (void)state;
     say("gpus 1");
     say("block init");
-    begin(2); // would wait for it
+    begin(2); // would wait for the GPU
     size_t index;
     struct collect_set set;
     assert_false(get_set(&index, &set));

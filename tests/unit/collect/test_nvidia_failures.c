@@ -106,7 +106,7 @@ static void an_old_driver_costs_only_what_it_lacks(void **state)
     assert_true(value("1", "gpu_power_watts") == 350.5);
     assert_true(value("1", "gpu_processes") == 2 &&
                 value("1", "gpu_process_memory_bytes") == 2 * GIB);
-    assert_true(value("0", "gpu_throttle_power_cap") == 1); // under its older name
+    assert_true(value("0", "gpu_throttle_power_cap") == 1); // read by the function's older name
     // includes the memory that the driver reserves
     assert_true(value("0", "gpu_memory_used_bytes") == 20 * GIB + (1 << 20));
     static const char *const none[] = {"gpu_energy_joules_total", "gpu_pcie_receive_bytes_total",

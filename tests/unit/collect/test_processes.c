@@ -173,7 +173,7 @@ static void processes_of_the_job_at_every_sample(void **state)
         for (int i = 0; i < 20; i++, t_ns += cases[k].step_ns) {
             write_process(&t, 100, 200 + i, 4, 1, 10);
             write_io(&t, 100, 4096ul * (unsigned)i, 8192ul * (unsigned)i);
-            if (i % 3 == 0) // other users' processes start and end: the walk may not be due
+            if (i % 3 == 0) // other users' processes start and end, but a walk may not be due
                 tree_write(&t, "proc/loadavg", i % 2 ? "0 0 0 1/93 7740\n" : "0 0 0 1/94 7741\n");
             assert_true(probe_sample(&p, "processes", t_ns) >= 8);
             assert_true(of_process(&p, "process_cpu_seconds_total", "100") == (200 + i) / 100.);

@@ -10,7 +10,7 @@
 
 static const int64_t SECOND = 1000000000;
 
-// This program's own pread is called first, and can hang.
+// The linker finds this program's pread first, which can hang.
 static atomic_int hanging_calls; // number of calls that will hang
 static int gate[2];
 

@@ -469,7 +469,8 @@ static void files_without_permission_have_a_reason(void **state)
     tree_free(&t);
 }
 
-// This machine's own /proc: no exact values, only those that every Linux has.
+// This machine's own /proc: checks no exact values, only the existence of those that every Linux
+// has.
 static void this_machine(void **state)
 {
     (void)state;

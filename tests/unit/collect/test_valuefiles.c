@@ -168,7 +168,7 @@ static void clock_rates(void **state)
     assert_int_equal(probe_sample(&p, "frequency", SECOND), 3);
     assert_true(probe_value(&p, "frequency", "cpu_frequency_min_hertz") == 1e9);
     assert_true(probe_value(&p, "frequency", "cpu_frequency_max_hertz") == 3e9);
-    // 64 of these
+    // the tree has 64 of these
     assert_true(probe_value(&p, "frequency", "cpu_frequency_mean_hertz") == (1e9 + 63 * 3e9) / 64);
     probe_free(&p);
     tree_free(&t);

@@ -112,7 +112,7 @@ void tree_free(struct tree *t)
     assert_int_equal(nftw(t->root, remove_each, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-// So long that a busy machine does not count as a hanging source.
+// Long enough that a busy machine does not count as a hanging source.
 int64_t probe_deadline_ns = INT64_C(60000000000);
 
 struct probe probe_make(const char *root, int level, uid_t uid)

@@ -34,7 +34,7 @@ static enum detect_state state(const struct detect *d, size_t i)
     return detect_verdict_of(d, i)->state;
 }
 
-// Slow from the 20th probe on, and from the first.
+// The member is slow from the 20th probe on, or from the first.
 static void finds_half_as_slow_again_within_six_probes(void **unused)
 {
     (void)unused;
@@ -59,7 +59,8 @@ static void finds_half_as_slow_again_within_six_probes(void **unused)
         }
 }
 
-// Slow from the 20th round on, and from the first; also if one of the six probes is fast.
+// The member is slow from the 20th round on, or from the first; also if one of the six probes is
+// fast.
 static void finds_a_much_slower_member_with_its_fifth_probe(void **unused)
 {
     (void)unused;
@@ -197,7 +198,7 @@ static void different_hardware_is_compared_with_its_own_past(void **unused)
                   *own = members(&(struct detect_options){.not_peers = true}, 4);
     rounds(both, 40, 4, values);
     rounds(own, 40, 4, values);
-    // with an unknown make, it gets the difference
+    // a member of unknown make gets the difference
     assert_int_equal(state(both, 1), DETECT_SLOW);
     assert_int_equal(state(own, 1), DETECT_GOOD);
     assert_true(isnan(detect_verdict_of(own, 1)->peers));

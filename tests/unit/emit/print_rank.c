@@ -1,5 +1,5 @@
 // Prints the rank that libsonde finds for this process, or "none". With arguments NAME=VALUE it
-// first sets its own environment, like programs that find their rank themselves.
+// first changes its own environment, like programs that determine their rank themselves.
 #include "emit/rank.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 #!/bin/sh
-# symbols.sh LIBRARY.a LIBRARY.so: a program that links libsonde sees only symbols sonde_*.
+# symbols.sh LIBRARY.a LIBRARY.so: checks that a program that links libsonde sees only symbols
+# sonde_*.
 set -u
 failed=0
 for names in "$(nm -g --defined-only "$1" | awk 'NF == 3 { print $3 }')" "$(nm -D --defined-only "$2" | awk 'NF == 3 { print $3 }')"; do

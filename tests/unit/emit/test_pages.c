@@ -1,6 +1,6 @@
-// On machines with pages of 64 KiB, the kernel refuses to map any other offset. This program is
-// linked with an mmap() that refuses them, too, and is its own agent: its points must be recorded,
-// before and after a restart of the agent.
+// On machines with pages of 64 KiB, the kernel refuses to map offsets that are not multiples of
+// them. This program is linked with an mmap() that refuses such offsets, too. It is its own agent:
+// its points must be recorded, before and after a restart of the agent.
 #include "base/clock.h"
 #include "ingest/hello.h"
 #include "ingest/ingest.h"

@@ -49,8 +49,8 @@ def start(chain, arguments=()):
 
 
 def run_link(chain, arguments):
-    """A launcher: its child gets the variables, the launcher itself does not have them. srun's
-    daemon does not have the environment that it passes on."""
+    """A launcher, which does not have the variables that it sets for its child. srun's daemon does
+    not have the environment that it passes on."""
     (launcher, rank), rest = chain[0], chain[1:]
     env = dict(os.environ) | (variables(launcher, rank) if launcher != "nothing" else {})
     code = "import os, sys, test_rank; print(test_rank.start(eval(sys.argv[1]), sys.argv[2:]))"

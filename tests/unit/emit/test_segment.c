@@ -16,7 +16,8 @@ static void offsets_are_fixed(void **state)
     assert_int_equal(offsetof(struct segment_header, level), 44);
     assert_int_equal(offsetof(struct segment_header, clock), 48);
     assert_int_equal(offsetof(struct segment_header, socket_path),
-                     56); // as in version 1, because agents read it before they refuse a segment
+                     // as in version 1, because agents read it even in segments that they refuse
+                     56);
     assert_int_equal(offsetof(struct segment_header, agent_inode), 168);
     assert_int_equal(offsetof(struct segment_header, definitions_bytes), 192);
     assert_int_equal(offsetof(struct segment_header, slots_used), 200);

@@ -1,4 +1,4 @@
-// A build without node: `/` explains how to get the page, and where the data are; the routes of the
+// A build without node: `/` explains how to get the page, and where the data is; the routes of the
 // data do not change. The empty list of files replaces the one that embed.py makes.
 #include "faces/web/page.h"
 #include "unit/test.h"

@@ -101,7 +101,7 @@ static void test_damaged(void **state)
     struct page_file good = file;
     struct request r;
     struct answer a;
-    file.size_bytes++; // it does not end where it should
+    file.size_bytes++; // the contents end before the stated size
     ask((struct asked){"/page.css", NULL, NULL}, &r, &a);
     assert_int_equal(a.status, 500);
     answer_free(&a);

@@ -60,13 +60,13 @@ static void streams_that_nobody_reads_keep_within_their_share(void **state)
     for (int i = 0; i < STREAMS; i++)
         assert_int_equal(
             stream_nodes_open(&service, &selection, 1, begin_ns, LOOK_MS, &streams[i], &e), 0);
-    // Each holds the data of its first request.
+    // Each stream holds the data of its first request.
     NET_AWAIT(memory_account_held(&service.stream_memory) >=
               (size_t)STREAMS * POINTS * NOISE_BYTES);
     size_t held = memory_account_held(&service.stream_memory);
     assert_true(held > SHARE_BYTES);
     assert_int_equal(memory_account_held(&service.memory), held);
-    // Now they use their share, so they send no further requests.
+    // Now the streams use up their share, so they send no further requests.
     for (int i = 0; i < ROUNDS; i++) {
         store_append(store, series, clock_realtime_ns(), i);
         usleep(1000);

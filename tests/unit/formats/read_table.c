@@ -1,8 +1,8 @@
-// read_table.c - prints what the reader of Parquet files finds: read_table FILE
+// read_table.c - prints the contents of a Parquet file: read_table FILE
 //
-// Little-endian, a text being a u32 size and bytes: u32 columns, each: u8 kind, text name; batches:
-// u32 rows, and for each column a u8 for each row (it is there), then an i64, f64 or text for each.
-// 0xffffffff: the end. What is not readable is printed on standard error; exit code 1.
+// The output is little-endian; a text is a u32 size and bytes: u32 columns, each: u8 kind, text
+// name; then batches: u32 rows, and for each column a u8 per row (1: it has a value), then an i64,
+// f64 or text per row. 0xffffffff ends the batches. Errors go to standard error, with exit code 1.
 #include "base/bytes.h"
 #include "formats/parquet_read.h"
 

@@ -1,5 +1,6 @@
-"""The page that SQLite locks lies behind the first GiB. Here it lies in front of every page of a
-small database once: SQLite checks the database with its own lock moved to the same place."""
+"""The page that SQLite locks lies behind the first GiB. This test moves it in front of every page
+of a small database, one after the other; SQLite checks the database with its own lock moved there,
+too."""
 
 import ctypes
 import pathlib
@@ -39,5 +40,5 @@ with tempfile.TemporaryDirectory() as folder:
     assert pages > 80, pages
     for lock_page in range(2, pages + 3):
         found = check(path, lock_page)
-        # One page more, unless it lies behind the last one.
+        # The database has one page more, unless the lock page lies behind the last one.
         assert found == pages + (lock_page <= pages), (lock_page, found, pages)

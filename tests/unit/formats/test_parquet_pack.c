@@ -50,7 +50,7 @@ static void runs_come_back(void **state)
         assert_memory_equal(got, wanted, numbers * 4);
         struct bytes cut = bytes_of(b.data, b.size ? b.size - 1 : 0);
         if (b.size && numbers && parquet_read_runs(&cut, width, got, numbers))
-            assert_true(width == 0); // the padding of numbers without bits has no bytes
+            assert_true(width == 0); // numbers of width 0 take no bytes, so the padding has none
         buf_free(&b);
         free(wanted);
         free(got);

@@ -23,7 +23,7 @@ static void bytes_are_those_of_the_format(void **state)
     buf_free(&b);
 }
 
-// A random message of nested ones, written as `state` says, or read and compared.
+// Writes a random message of nested ones, chosen by `state`, or reads and compares it.
 static void put_random(struct buf *b, uint64_t *state, unsigned depth)
 {
     for (uint64_t n = test_random(state) % 6; n; n--) {
@@ -59,7 +59,7 @@ static void check_random(struct bytes m, uint64_t *state, unsigned depth)
             struct bytes inner = bytes_of(f.bytes.data, f.bytes.size);
             uint64_t before = *state;
             assert_int_equal(f.wire, PROTOBUF_SIZED);
-            if (r % 16 == 2) { // it ends in fields of the same number: skip the front
+            if (r % 16 == 2) { // the message ends in fields of the same number: skip the first ones
                 struct buf again = {0};
                 put_random(&again, state, depth + 1);
                 inner = bytes_of(f.bytes.data, again.size);

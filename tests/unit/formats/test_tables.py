@@ -1,5 +1,5 @@
-"""Random tables: written by sonde, as Arrow's own library and DuckDB read them; and Parquet files
-of sonde, Arrow and DuckDB, as sonde reads them."""
+"""Random tables: sonde writes them, and Arrow's own library and DuckDB read them; and sonde reads
+Parquet files of sonde, Arrow and DuckDB."""
 
 import math
 import os
@@ -45,7 +45,7 @@ class Column:
 
     def integer(self, rows):
         rng = self.rng
-        if self.style == 0:  # as a collector samples
+        if self.style == 0:  # like samples of a collector
             begin, step = rng.randrange(2**61), rng.choice([0, 1, 10**8, 10**9])
             return [begin + i * step for i in range(rows)]
         if self.style == 1:
@@ -107,7 +107,7 @@ def make(rng):
 
 
 def bits(cells, kind):
-    """Comparable, and -0.0 is not 0.0."""
+    """Makes cells comparable, so that -0.0 differs from 0.0."""
     return [struct.pack("<d", v) if kind == DOUBLE and v is not None and v == v else str(v) for v in cells]
 
 
@@ -125,7 +125,7 @@ def check(columns, table, what):
 
 
 def check_statistics(columns, path):
-    """The bounds of each group hold, and NULLs are counted; readers skip groups by them."""
+    """Checks the bounds and the counts of NULLs of each group, by which readers skip groups."""
     at = 0
     meta = pyarrow.parquet.ParquetFile(path).metadata
     for g in range(meta.num_row_groups):
@@ -158,7 +158,7 @@ class Input:
 
 
 def read_by_sonde(path):
-    """[(kind, name, cells)] of a Parquet file."""
+    """Returns [(kind, name, cells)] of a Parquet file."""
     done = subprocess.run([READER, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert done.returncode == 0, done.stderr.decode()
     inp = Input(done.stdout)
@@ -181,7 +181,7 @@ def check_reader(columns, path, what):
 
 
 def check_foreign(columns, table, folder, rng):
-    """Files of other writers, with the options that people use."""
+    """Checks files of other writers, with the options that people use."""
     path = folder / "foreign"
     for codec in ("snappy", "zstd", "none"):
         options = {"compression": codec, "use_dictionary": rng.random() < 0.7, "data_page_version": rng.choice(["1.0", "2.0"])}
@@ -205,7 +205,7 @@ def read_back(columns, path):
     for i, c in enumerate(columns):
         cells = [row[i] for row in rows]
         if c.kind == TIME and c.style == 1:
-            continue  # DuckDB keeps UTC times in microseconds: far ones do not fit
+            continue  # DuckDB keeps UTC times in microseconds, so distant ones do not fit
         wanted = [v // 1000 * 1000 if c.kind == TIME and v is not None else v for v in c.cells]
         if c.kind == TIME:
             cells = [v if v is None else v // 1000 * 1000 for v in cells]

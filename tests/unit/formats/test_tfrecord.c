@@ -1,7 +1,7 @@
 #include "formats/tfrecord.h"
 #include "unit/test.h"
 
-// The first record of every event file of TensorBoard but for its time: made with tensorboard's own
+// The first record of every event file of TensorBoard, except for its time, from tensorboard's own
 // RecordWriter.
 static void bytes_are_those_of_the_format(void **state)
 {

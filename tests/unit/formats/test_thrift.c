@@ -7,7 +7,7 @@ static void what_is_written_is_read_or_skipped(void **state)
     struct buf b = {0};
     struct thrift_writer w = thrift_to(&b);
     thrift_i32(&w, 1, -3);
-    thrift_i64(&w, 30, INT64_MIN); // far behind the last: its id is written whole
+    thrift_i64(&w, 30, INT64_MIN); // far from the last id, so the whole id is written
     thrift_bool(&w, 31, true);
     thrift_begin(&w, 32);
     thrift_binary(&w, 2, STR("inside"));
@@ -64,7 +64,7 @@ static void what_is_written_is_read_or_skipped(void **state)
         assert_false(in.failed);
         assert_int_equal(bytes_left(&in), 0);
     }
-    for (size_t size = 0; size < b.size; size++) { // cut anywhere
+    for (size_t size = 0; size < b.size; size++) { // truncated anywhere
         struct bytes in = bytes_of(b.data, size);
         struct thrift_field f = {0};
         while (thrift_next(&in, &f))

@@ -1,9 +1,9 @@
 // write_table.c - writes the table on standard input: write_table FORMAT OUT PAGE_ROWS
 //
-// FORMAT: parquet, arrow-file, arrow-stream. Parquet's groups have up to three pages.
+// FORMAT is parquet, arrow-file or arrow-stream. Parquet's groups have up to three pages.
 //
-// test_tables.py makes the tables, and compares what Arrow's and DuckDB's readers find. The input,
-// little-endian, a text being a u32 size and bytes:
+// test_tables.py makes the tables, and compares them with the results of Arrow's and DuckDB's
+// readers. The input is little-endian; a text is a u32 size and bytes:
 //
 //   u32 columns, each: u8 type, u8 optional, text name; then batches:
 //   u32 rows (0xffffffff: the end), and for each column u8 empty; if it is 0
@@ -65,7 +65,7 @@ static void read_cells(struct bytes *in, size_t i, size_t rows, struct table_cel
     }
 }
 
-// Sanitizers want numbers at multiples of their size: the input's lie anywhere.
+// Sanitizers require numbers at multiples of their size, but the input's numbers lie anywhere.
 static void align_cells(size_t rows, struct table_cells *cells, void **copies)
 {
     const void *from = cells->values ? (const void *)cells->values : (const void *)cells->integers;

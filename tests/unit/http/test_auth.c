@@ -14,7 +14,7 @@ static void test_token_equal(void **state)
                                         "Secret", "secrex", "secretsecret", "xecret"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_false(auth_token_equal(STR("secret"), str_of(wrong[i])));
-    assert_false(auth_token_equal(STR(""), STR(""))); // an empty token admits nobody
+    assert_false(auth_token_equal(STR(""), STR(""))); // an empty token admits no client
 }
 
 static void test_token_valid(void **state)
@@ -30,8 +30,8 @@ static void test_token_valid(void **state)
     assert_false(token_valid((struct str){text, TOKEN_MAX + 1}));
 }
 
-// The first is from `printf 'sonde view token' | openssl dgst -sha256 -hmac secret`, the second is
-// made likewise.
+// The first digest is from `printf 'sonde view token' | openssl dgst -sha256 -hmac secret`, the
+// second one is made likewise.
 #define VIEW "dfddb7ba6fd00ee6ed004646510367cd10a6f4ea44c57456e87986286062aa31"
 #define WRITE "0dbb9b8f55ba437c15d3d055dbbc1dd65568e507a1ecc64ef3fa4105f1649ade"
 

@@ -60,7 +60,7 @@ static void close_ends(struct ends *e)
     close(e->server);
 }
 
-// Like on a kernel without sock_diag.
+// Looks as on a kernel without sock_diag.
 static void look_without_diag(int fd, const struct sockaddr *client, struct peer *out)
 {
     peer_look(fd, client, out);
@@ -102,7 +102,7 @@ static void check_each_family(look_fn *look)
         assert_int_equal(p.inode, st.st_ino);
         assert_true(peer_is_own(&p));
         assert_true(peer_is_program_here(&p));
-        close(e.client); // nobody is connected any more, so nothing is known
+        close(e.client); // no client is connected any more, so nothing is known
         e.client = -1;
         look(e.server, (struct sockaddr *)&e.from, &p);
         assert_false(p.known);
@@ -185,7 +185,7 @@ static void test_equal(void **state)
 }
 
 // One end of a pair of Unix sockets, which the hub passes on. It is not a program of this machine,
-// even though both of its ends are here, and equals only another such client.
+// even though both of its ends are here, and it equals only another such client.
 static void test_holder_of_the_key(void **state)
 {
     (void)state;

@@ -14,8 +14,8 @@ static void proof_of_known_bytes(void **state)
     (void)state;
     char proof[SERVER_PROOF_CHARACTERS + 1];
     server_proof_make(token, nonce, STR("127.0.0.1:4242"), proof);
-    // printf 'sonde server proof\n00112233445566778899aabbccddeeff127.0.0.1:4242' | openssl dgst
-    // -sha256 -hmac 0123456789abcdef0123456789abcdef
+    // From: printf 'sonde server proof\n00112233445566778899aabbccddeeff127.0.0.1:4242' | openssl
+    // dgst -sha256 -hmac 0123456789abcdef0123456789abcdef
     assert_string_equal(proof, "605c0f02817b60f74d409abbb10e52711a0971c73d2facf7bb4bcccc8f18739b");
 }
 

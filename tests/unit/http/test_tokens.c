@@ -1,5 +1,5 @@
-// The file of a fixed token: made once, written completely, and refused if other users could open
-// it.
+// The file of a fixed token: created once, written completely, and refused if other users could
+// open it.
 #include "http/tokens.h"
 #include "unit/test.h"
 

@@ -101,7 +101,7 @@ static void short_requests_overtake_long_ones(void **state)
     wait_for(&third.ended);
     assert_int_equal(third.rc, -EBUSY);
     assert_non_null(strstr(third.error.text, "slow_queries"));
-    // a fast one that did not get the processor for a millisecond counts, too
+    // a fast request that did not get the processor for a millisecond counts, too
     assert_true(counts_of(w).refused_slow >= 1);
     slow[0].release = slow[1].release = true;
     wait_for(&slow[0].ended);
@@ -152,7 +152,7 @@ static void a_client_that_hangs_up_ends_its_request(void **state)
     struct request left = {.is_long = true, .job = {.fd = pair[0]}};
     put(w, &left);
     wait_for(&left.running);
-    assert_int_equal(write(pair[1], "x", 1), 1); // also with unread data
+    assert_int_equal(write(pair[1], "x", 1), 1); // workers also notice it with unread data
     close(pair[1]);
     wait_for(&left.ended);
     assert_int_equal(left.rc, -ECANCELED);
@@ -222,7 +222,7 @@ static void the_cache_makes_room_for_requests(void **state)
     wait_for(&second.ended);
     assert_int_equal(second.rc, -EBUSY);
     workers_release_all(&first.job);
-    // Bodies count while they come; what a request holds in all goes back with its end.
+    // Bodies count as they arrive; all memory of a request is returned at its end.
     struct request third = {.query_bytes = 800};
     struct error e = {0};
     third.job.fd = -1;

@@ -11,7 +11,7 @@
 extern char **arguments;
 extern int argument_count;
 
-// An argument of the mode as a number; 0 without it.
+// Returns an argument of the mode as a number; 0 without it.
 long number(int i);
 
 // Prints a line, and flushes it.
@@ -23,7 +23,7 @@ void wait_for_line(void);
 extern uint64_t random_state;
 uint64_t random_u64(void);
 
-// Runs `count` threads, at most 1024, to their ends; each gets its number. Returns whether all
+// Runs `count` threads, at most 1024, until they end; each gets its number. Returns whether all
 // could be started.
 bool run_threads(long count, void *(*run)(void *index));
 

@@ -33,7 +33,7 @@ int mode_cells(void)
     say("ready");
     wait_for_line();
     sonde_set(level, sonde_missing());
-    sonde_set(both, 10); // beside the additions
+    sonde_set(both, 10); // in addition to the amounts
     sonde_add(sonde_counter("work_total", ""), 1);
     say("again");
     wait_for_line();

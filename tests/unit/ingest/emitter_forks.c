@@ -235,8 +235,8 @@ static void *takes_the_lock(void *unused)
     return NULL;
 }
 
-// forks_with_lock COUNT: children that run no fork handlers, of a process whose other thread often
-// holds the lock; each finds its parent's handles, defines a metric and emits
+// forks_with_lock COUNT: forks children that run no fork handlers, while another thread of the
+// process often holds the lock; each child finds its parent's handles, defines a metric and emits
 int mode_forks_with_lock(void)
 {
     enum { ALARM_S = 20 };
@@ -263,7 +263,7 @@ int mode_forks_with_lock(void)
     return bad;
 }
 
-// exec POINTS: emits, then executes another emitter
+// exec POINTS: emits, then executes another emitter in its place
 int mode_exec(void)
 {
     sonde_handle h = sonde_gauge("before", "");

@@ -36,7 +36,7 @@ int mode_limits(void)
     printf("name255=%d\n", sonde_define(&m) != 0);
     text[4096] = 't';
     name[254] = 'm';
-    printf("help4097=%d\n", sonde_define(&m) != 0); // cut
+    printf("help4097=%d\n", sonde_define(&m) != 0); // truncated
     name[255] = 'n';
     m.help = NULL;
     printf("name256=%d\n", sonde_define(&m) != 0);
@@ -157,7 +157,7 @@ int mode_level(void)
 }
 
 // closes: closes all descriptors, reuses their numbers for its own socket pair, and continues to
-// emit: no data of libsonde may appear there
+// emit; no data of libsonde may appear in the pair
 int mode_closes(void)
 {
     sonde_handle h = sonde_gauge("value", "");
@@ -299,7 +299,7 @@ int mode_scribble(void)
             value = segment_word((enum segment_type)(random_u64() % 8), random_u64() % 4,
                                  random_u64() % 64, (uint32_t)(random_u64() % 4));
         memcpy(where, &value, sizeof value);
-        if (random_u64() % 16 == 0) // with a head that is too far ahead
+        if (random_u64() % 16 == 0) // sometimes the head is too far ahead
             atomic_fetch_add(&((struct ring *)(void *)(base + at.slots))->head,
                              random_u64() % 64 * 8);
         if (random_u64() % 64 == 0)

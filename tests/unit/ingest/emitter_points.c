@@ -130,8 +130,8 @@ static void print_state(const char *when)
     say(when);
 }
 
-// comes_back ELSEWHERE HERE: moves to another agent, comes back, emits a value, and reports its
-// result, twice; the second time after a request to connect once more
+// comes_back ELSEWHERE HERE: moves to another agent, comes back, emits a value, and reports the
+// result of sonde_connect; does this twice, the second time after a request to connect once more
 int mode_comes_back(void)
 {
     sonde_handle h = sonde_gauge("value", "");
@@ -196,7 +196,7 @@ int mode_stream(void)
 // slow: emits a point for each empty line, until any other line
 int mode_slow(void)
 {
-    // less than half of a ring, because it checks for the agent then anyway
+    // less than half of a ring, because libsonde checks for the agent at half a ring anyway
     enum { POINTS_MAX = 20000 };
     char line[64];
     int sent = 1;

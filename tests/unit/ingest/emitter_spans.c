@@ -98,7 +98,7 @@ static struct {
     unsigned count;
 } crowd_of_spans = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-// One random step; false when all spans are used.
+// Takes one random step; returns false when all spans are used.
 static bool crowd_of_spans_step(void)
 {
     char name[16];

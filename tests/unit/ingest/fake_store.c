@@ -106,7 +106,7 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
                 return -EINVAL;
     }
     char *text = labels_text(labels, count);
-    // Searches the newest first, so that tests with many series stay fast.
+    // Searches the newest series first, so that tests with many series stay fast.
     for (size_t i = 0; i < s->series_count && i < 1000; i++) {
         size_t k = s->series_count - 1 - i;
         if (strcmp(s->series[k].name, s->metrics[metric]) == 0 &&

@@ -13,7 +13,7 @@ struct fake_series {
     uint64_t count;
     double sum, first, last;
     int64_t first_t_ns, last_t_ns;
-    uint64_t falls; // values smaller than the previous one
+    uint64_t falls; // number of values that are smaller than their predecessor
     uint64_t time_falls;
 };
 
@@ -51,7 +51,7 @@ struct store {
 struct store *fake_store_open(void);
 void fake_store_close(struct store *s);
 
-// NULL if not found. `labels` NULL = the first series of that name.
+// Returns NULL if not found. `labels` NULL = the first series of that name.
 struct fake_series *fake_find(const struct store *s, const char *name, const char *labels);
 // number of values in all series of the metric
 uint64_t fake_count(const struct store *s, const char *name);

@@ -1,4 +1,4 @@
-// listen.h - a socket in place of the agent's.
+// listen.h - a socket that stands in for the agent's.
 #ifndef SONDE_TESTS_LISTEN_H
 #define SONDE_TESTS_LISTEN_H
 

@@ -202,7 +202,7 @@ static void read_child(struct child *c)
     c->text[c->size] = 0;
 }
 
-// Reads the HELLO of connection i. False: the connection is closed and forgotten.
+// Reads the HELLO of connection i. Returns false if the connection is closed and forgotten.
 static bool greet(struct node *n, size_t i)
 {
     struct ingest_descriptors fds;

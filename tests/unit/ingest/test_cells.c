@@ -76,7 +76,7 @@ static void more_threads_than_slots(void **state)
     struct node n;
     node_open(&n);
     node_agent_start(&n);
-    // SEGMENT_SLOTS_MAX is 512
+    // more threads than SEGMENT_SLOTS_MAX, which is 512
     struct child *c = node_spawn(&n, NULL, "add_crowd", "600", "20", NULL);
     node_until_all_gone(&n);
     assert_int_equal(c->status, 0);
@@ -104,7 +104,7 @@ static void values_that_are_no_numbers_are_refused(void **state)
     node_say(c, "\n");
     node_until_said(&n, c, "set");
     ingest_sample_cells(n.in, instant + 1);
-    node_spawn(&n, NULL, "count_into", "set", "1", NULL); // a total of several programs
+    node_spawn(&n, NULL, "count_into", "set", "1", NULL); // a counter to which several programs add
     node_say(c, "\n");
     node_until_all_gone(&n);
     assert_true(series(&n, "set")->last == 8);
@@ -145,7 +145,7 @@ static void totals_do_not_fall(void **state)
     }
     until_programs(&n, 4);
     sample_and_expect(&n, "work_total", expected);
-    // The program whose set has the series ends first; another one takes over.
+    // The program whose set contains the series ends first; another program takes the series over.
     for (int i = 0; i < 4; i++) {
         node_say(stays[i], "\n");
         node_until_ended(&n, stays[i]);
@@ -192,7 +192,7 @@ static void totals_do_not_fall_with_another_agent(void **state)
     node_until_all_gone(&n);
     assert_true(series(&n, "work_total")->last == 1075);
     node_agent_stop(&n);
-    // No program survives; one series of this one is recorded, but not part of the total yet.
+    // No program survives. One series of this program is recorded, but not part of the total yet.
     node_agent_start(&n);
     node_spawn(&n, NULL, "count", "3", NULL);
     node_until_all_gone(&n);
@@ -288,7 +288,7 @@ static void a_program_that_connects_later_is_counted_once(void **state)
     node_close(&n);
 }
 
-// The memory of a program, as in one more HELLO.
+// Returns the memory of a program, as one more HELLO passes it.
 static struct ingest_descriptors descriptors_of(pid_t pid)
 {
     struct ingest_descriptors fds = {.segment = -1, .agent_area = -1};
@@ -356,7 +356,7 @@ static void more_cells_than_a_set_holds(void **state)
     end_with(&n, c);
 }
 
-// After a process has asked, its cells are recorded, including those of programs with which it
+// After a process requests it, its cells are recorded, including those of programs with which it
 // shares a series; once, until one of them changes.
 static void a_requesting_process_has_its_cells_sampled(void **state)
 {
@@ -376,7 +376,8 @@ static void a_requesting_process_has_its_cells_sampled(void **state)
     ingest_ask_cells(n.in, asks->pid);
     assert_int_equal(ingest_sample_asked(n.in, instant), 1);
     assert_true(series(&n, "work_total")->last == 16); // `apart` contributes, too
-    assert_int_equal(series(&n, "level")->count, 0);   // a gauge of a program that has not asked
+    // a gauge of a program that has sent no request
+    assert_int_equal(series(&n, "level")->count, 0);
     node_say(shares, "\n");
     node_until_said(&n, shares, "added_1");
     ingest_ask_cells(n.in, asks->pid);

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-// True if its process left it open.
+// Whether its process left it open.
 static bool is_unfinished(const struct fake_event *e)
 {
     return strstr(e->labels, "unfinished=1") != NULL;
@@ -162,7 +162,8 @@ static void an_ended_span_is_stored_once(void **state)
     assert_int_equal(shorts, 10);
     assert_true(fake_event(n.store, "wide", 0)->end_ns < INT64_MAX);
     assert_true(is_unfinished(fake_event(n.store, "open", 0)));
-    // Both begin and end if the look-ahead did not reach the end, and for the open span.
+    // Both ends of a span are events if the look-ahead did not reach the end, and for the open
+    // span.
     assert_int_equal(n.store->events_appended, 10 + 2 + 2);
     assert_int_equal(node_stats(&n).dropped_corrupt, 0);
     node_close(&n);

@@ -58,7 +58,7 @@ static void scribblers_harm_only_themselves(void **state)
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
-// A segment of the test, like that of a program.
+// Makes a segment like that of a program.
 static int make_segment(uint32_t slots, uint64_t ring_bytes, size_t bytes, int seals)
 {
     int fd = memfd_create(SEGMENT_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -91,7 +91,7 @@ static struct ingest_descriptors with_area(int segment, size_t bytes, int seals)
     assert_int_equal(fstat(fds.agent_area, &st), 0);
     uint64_t inode = st.st_ino;
     ssize_t n = pwrite(segment, &inode, sizeof inode, offsetof(struct segment_header, agent_inode));
-    assert_true(n == (ssize_t)sizeof inode || n < 0); // a file that is not a memfd accepts no seals
+    assert_true(n == (ssize_t)sizeof inode || n < 0); // a file that is not a memfd cannot be sealed
     return fds;
 }
 

@@ -177,7 +177,7 @@ static void agent_of_a_lower_level(void **state)
     assert_int_equal(child_number(c, "handle"), 1);
     assert_int_equal(count_of(&n, "leveled"), 0);
     struct ingest_stats s = node_stats(&n);
-    // unwanted values do not count as lost
+    // values above the level do not count as lost
     assert_int_equal(s.dropped_corrupt + s.dropped_limit, 0);
     node_close(&n);
 }
@@ -351,7 +351,7 @@ static void values_without_an_agent_count_as_dropped(void **state)
     assert_int_equal(child_number(c, "dropped0"), UNHEARD);
     assert_int_equal(child_number(c, "failed0"), ENOENT);
     assert_non_null(strstr(c->text, "why0=nothing is recorded until an agent listens at "));
-    node_agent_start(&n); // the program finds it
+    node_agent_start(&n); // now the program finds an agent
     node_say(c, "\n");
     node_until_said(&n, c, "second");
     assert_int_equal(child_number(c, "dropped1"), 0);
@@ -394,7 +394,8 @@ static void a_lack_of_memory_drops_values(void **state)
     node_say(c, "\n");
     node_until_all_gone(&n);
     assert_int_equal(c->status, 0);
-    assert_in_range(child_number(c, "defined"), 1, 4999); // those for which memory was left
+    // as many as fit into the remaining memory
+    assert_in_range(child_number(c, "defined"), 1, 4999);
     assert_true(child_number(c, "dropped") > 0);
     assert_int_equal(count_of(&n, "before") + child_number(c, "dropped"), child_number(c, "sent"));
     assert_true(fake_find(n.store, "total", NULL)->last == 2);

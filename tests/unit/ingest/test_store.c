@@ -45,7 +45,7 @@ static bool take_event(const struct store_event *event, void *user)
     return true;
 }
 
-// The values of the metric's only series, in the order of time.
+// Reads the values of the metric's only series, in the order of time.
 static size_t values_of(struct store_snapshot *s, const char *name, double *out, size_t max)
 {
     uint32_t metric;

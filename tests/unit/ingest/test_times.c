@@ -136,7 +136,7 @@ static void the_wall_clock_is_set(void **state)
             spin((int64_t)(random_u64() % (100 * NS_PER_US)));
             int64_t by = 0;
             switch (random_u64() % 50) {
-            case 0: // an hour or less, back or forth; or little
+            case 0: // an hour or less, back or forth; or a small step
                 by = ((int64_t)(random_u64() % 7200) - 3600) *
                      (random_u64() % 2 ? NS_PER_S : NS_PER_MS);
                 real_ahead_ns += by;

@@ -48,7 +48,7 @@ static void end(struct bench *b)
     buf_free(&b->reply);
 }
 
-// The points of all series of the metric, one after the other.
+// Lists the points of all series of the metric, one after the other.
 static const char *points(struct bench *b, const char *metric, struct buf *out, size_t *count)
 {
     struct store_reader *reader;

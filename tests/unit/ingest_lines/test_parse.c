@@ -9,8 +9,8 @@
 
 static struct line line;
 
-// "name=value name2=value2 {k=v,k2=v2} @ns", "'text' {k=v} @ns" for an annotation, with a letter in
-// front of a name that is not a plain point.
+// Writes the items as "name=value name2=value2 {k=v,k2=v2} @ns", an annotation as "'text' {k=v}
+// @ns". A letter precedes a name that is not a plain point.
 static void render(struct buf *out)
 {
     static const char *const marks[] = {[LINE_POINT] = "",

@@ -89,7 +89,7 @@ static void removal_does_not_follow_links(void **state)
     assert_int_equal(folder_remove(path_of("doomed"), &e), 0); // already removed
 }
 
-// In a mount namespace of its own, so that the machine does not see the mount.
+// Runs in a mount namespace of its own, so that the machine does not see the mount.
 static int remove_around_a_mount(void)
 {
     struct error e;

@@ -98,7 +98,8 @@ static void limits(void **state)
     memcpy(list + HOST_NAME_MAX_BYTES - 3, "[100]", 6);
     memcpy(name + HOST_NAME_MAX_BYTES - 3, "100", 4);
     expect(list, name);
-    memcpy(list + HOST_NAME_MAX_BYTES - 3, "[1000", 6); // a digit too many, a byte too long
+    // one digit too many, which makes the name one byte too long
+    memcpy(list + HOST_NAME_MAX_BYTES - 3, "[1000", 6);
     strcat(list, "]");
     refuse(list, -EINVAL, "too long");
 }

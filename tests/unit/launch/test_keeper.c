@@ -1,4 +1,4 @@
-// The launcher's keeper, with the agent's side: what it keeps, and when it closes that.
+// The launcher's keeper, with the agent's side: what it keeps, and when it closes the descriptors.
 #include "launch/keeper.h"
 
 #include "unit/test.h"

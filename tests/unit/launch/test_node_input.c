@@ -1,4 +1,4 @@
-// What a node is told, taken apart.
+// Parses the lines that the launcher sends to a node.
 #include "launch/node_input.h"
 #include "unit/test.h"
 
@@ -73,7 +73,7 @@ static void check_all(const struct node_input *t)
     assert_string_equal(t->arguments[0], "--rate=0.5");
     assert_string_equal(t->arguments[1], "--job-meta=a b");
     assert_int_equal(t->beat_ms, 100);
-    assert_int_equal(t->orphan_ms, 120000); // 0 is none
+    assert_int_equal(t->orphan_ms, 120000); // 0 is not a valid time
     assert_int_equal(t->stop_ms, 10000);
     assert_true(t->whole);
     assert_string_equal(news,

@@ -106,8 +106,10 @@ static void requested_collectors_are_kept(void **state)
     struct error e;
     assert_int_equal(collector_requests_take(&w, STR("a x"), &e), 0);
     assert_int_equal(collector_requests_take(&w, STR("b per_gpu y z"), &e), 0);
-    assert_int_equal(collector_requests_take(&w, STR("a other"), &e), 0); // in its place
-    assert_int_equal(collector_requests_take(&w, STR("unknown"), &e), 0); // none that could end
+    // replaces the earlier line of that name
+    assert_int_equal(collector_requests_take(&w, STR("a other"), &e), 0);
+    // no collector has this name
+    assert_int_equal(collector_requests_take(&w, STR("unknown"), &e), 0);
     collector_requests_tell(&w, take, &heard);
     assert_string_equal(buf_cstr(&heard), "<a other><b per_gpu y z>");
     assert_int_equal(collector_requests_take(&w, STR("a"), &e), 0);

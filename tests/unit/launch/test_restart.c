@@ -62,7 +62,7 @@ static void not_resilient(void **state)
     struct restart r = begun(&plain, 3);
     expect(restart_node_lost(&r, 1), RESTART_GO_ON, "goes on without its data");
     expect(restart_node_lost(&r, 0), RESTART_GO_ON, "goes on without its data");
-    expect_nodes(&r, "0 1 2"); // it still belongs to the running command
+    expect_nodes(&r, "0 1 2"); // the node still belongs to the running command
     expect(restart_reboot(&r, (const size_t[]){1}, 1), RESTART_REFUSED, "not --resilient");
     expect(restart_command_ended(&r, 1), RESTART_OVER, "");
     expect(restart_node_lost(&r, 7), RESTART_GO_ON, "");
@@ -83,14 +83,16 @@ static void before_the_first_attempt(void **state)
     restart_free(&r);
 }
 
-// The story in the README of the examples: three nodes, one in reserve; then one node to the end.
+// The story in the README of the examples: three nodes, one of them in reserve; then one node until
+// the end.
 static void swap_in_then_one_node(void **state)
 {
     (void)state;
     struct restart r = begun(&exhaust, 3);
     expect_nodes(&r, "0 1");
     expect(restart_reboot(&r, (const size_t[]){1}, 1), RESTART_AGAIN, "on 2 nodes");
-    expect(restart_command_ended(&r, 143), RESTART_AGAIN, ""); // stopped for the restart
+    // the launcher stopped the command for the restart
+    expect(restart_command_ended(&r, 143), RESTART_AGAIN, "");
     expect_nodes(&r, "0 2");
     restart_begin(&r);
     assert_int_equal(restart_count(&r), 1);

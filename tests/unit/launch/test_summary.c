@@ -92,7 +92,7 @@ static void figures(void **state)
     append(s, define(s, "memory_used_bytes", ""), (const double[]){1e9, 3e9}, 2);
     append(s, define(s, "memory_total_bytes", ""), (const double[]){8e9}, 1);
     append(s, define(s, "sonde_dropped_total", "ring_full"), (const double[]){0, 5, 2, 3},
-           4); // 5, and 3 after the restart of the agent
+           4); // 5 before the restart of the agent, and 3 after it
     append(s, define(s, "sonde_dropped_total", "limit"), (const double[]){1}, 1);
     assert_int_equal(summary_add_folder(root, &live, &e), 0);
     assert_int_equal(store_close(s, &e), 0);

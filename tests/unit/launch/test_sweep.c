@@ -1,4 +1,4 @@
-// A killed launcher, or a killed node's part of it, leaves files, and the next run cleans them up.
+// A killed launcher, or a node whose part was killed, leaves files, which the next run cleans up.
 #include "launch/runs.h"
 #include "launch/sweep.h"
 #include "unit/test.h"
@@ -23,7 +23,7 @@ static int tear_down(void **state)
     return folder_remove(parent, NULL);
 }
 
-// The run folder of a job that was killed on this host, with a recording.
+// Makes the run folder of a job that was killed on this host, with a recording.
 static struct job killed(const char *id, const char *host)
 {
     struct job j = {.start_ns = 1, .exit_code = -1};
@@ -44,7 +44,7 @@ static struct job killed(const char *id, const char *host)
     return j;
 }
 
-// The recording's folder with the files of the launcher, or of another job.
+// Makes the recording's folder with the files of the launcher, or of another job.
 static void conclude(const char *id)
 {
     char path[FOLDER_PATH_MAX];

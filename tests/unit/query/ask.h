@@ -20,7 +20,7 @@ struct asked {
     int code;
 };
 
-// [from, to] in seconds.
+// Queries [from, to] in seconds.
 static inline struct asked ask_with(struct world *w, const char *m, int64_t from_s, int64_t to_s,
                                     const struct query_limits *limits)
 {
@@ -53,7 +53,7 @@ static inline void assert_close(double got, double want)
         fail_msg("got %.17g, want %.17g", got, want);
 }
 
-// One series with exactly these points: time in seconds, value, time, value …
+// Asserts that a series has exactly these points: time in seconds, value, time, value …
 static inline void assert_points(const struct query_series *s, const double *want, size_t numbers)
 {
     if (s->count != numbers / 2)

@@ -213,7 +213,7 @@ static void the_oldest_goes_first(void **state)
     for (uint32_t i = 0; i < 10; i++) {
         decoded_keep(cache, 1, i, entry_of(1000, 0, 100)); // a little over 16,000 bytes: six fit
         const struct decoded_entry *first = decoded_find(cache, 1, 0, 0, 100);
-        assert_non_null(first); // asked for all the time, it stays
+        assert_non_null(first); // requested all the time, so it stays
         decoded_release(cache, first);
     }
     unsigned there = 0;

@@ -61,7 +61,7 @@ static void values_that_match(void **state)
     }
 }
 
-// A long list is hashed, with the same result as a short list.
+// A long list is hashed, and gives the same result as a short list.
 static void a_long_list_is_a_list(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void many_asterisks_take_little_time(void **state)
     struct query_filter f = {QUERY_WILDCARD, STR("k"), {pattern, sizeof pattern}, false};
     struct query_matcher m;
     assert_int_equal(query_matcher_init(&m, &f, NULL), 0);
-    // exponential time would never return
+    // a search in exponential time would never return
     assert_false(query_matcher_test(&m, (struct str){value, sizeof value}));
     query_matcher_fini(&m);
 }

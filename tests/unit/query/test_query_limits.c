@@ -93,7 +93,7 @@ static struct asked ask_watched(struct world *w, const char *m, struct watching 
     return ask_with(w, m, T, T + 20000, &(struct query_limits){.watch = &watch});
 }
 
-// The caller of a query can end it between blocks, and gets its memory reported.
+// A watch can end a query between blocks, and learns its memory.
 static void a_watch_is_called_between_pieces(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void a_watch_is_called_between_pieces(void **state)
         a = ask_watched(w, m[i], &hung_up);
         assert_int_equal(a.code, -ECANCELED);
         assert_string_equal(a.error.text, "the client has hung up");
-        assert_int_equal(hung_up.looks, 4); // no further calls
+        assert_int_equal(hung_up.looks, 4); // no calls after that
         assert_true(world_decoded(w) - before < 100000);
         asked_free(&a);
         struct watching poor = {.looks_left = UINT32_MAX, .most = free_hand.peak - 1};

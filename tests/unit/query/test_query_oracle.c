@@ -485,7 +485,7 @@ static void agrees_with_the_plain_engine(void **state)
     assert_true(answered > (size_t)rounds / 2 && neighbours > (size_t)rounds);
 }
 
-// First halves on two nodes, their partials merged, then the second half.
+// Runs first halves on two nodes, merges their partials, then runs the second half.
 static void two_halves_make_a_whole(void **state)
 {
     (void)state;

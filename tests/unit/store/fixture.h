@@ -1,4 +1,5 @@
-// fixture.h - the common part of the tests of the store: a file for each test, and short functions.
+// fixture.h - the common part of the tests of the store: each test has a file, and short functions
+// write and read it.
 #ifndef SONDE_TESTS_STORE_FIXTURE_H
 #define SONDE_TESTS_STORE_FIXTURE_H
 

@@ -185,7 +185,7 @@ enum { METRICS = 6, KEYS = 3, VALUES = 6, SERIES_MAX = 60, SETS_MAX = 12, ORACLE
 
 struct oracle_series {
     uint32_t metric, id;
-    unsigned char values[KEYS]; // 0: no such label
+    unsigned char values[KEYS]; // 0: the series has no such label
 };
 
 struct oracle {
@@ -289,7 +289,7 @@ static void check_oracle(const struct oracle *o)
     store_reader_close(r);
 }
 
-// Full disks, limits and killed writers: ids are dense, and keep their meanings.
+// On full disks, at limits, and with killed writers, ids are dense and keep their meanings.
 static void random_definitions(void **state)
 {
     (void)state;

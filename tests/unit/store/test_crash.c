@@ -1,11 +1,11 @@
-// A crash at every write: the process is killed after each single store to the file, or the machine
-// goes down there.
+// A crash at every write: the process is killed, or the machine goes down, after each single store
+// to the file.
 //
-// The actions of a scenario are logged write by write (write_trace.h). Then the test restores the
-// file as it was after the first write, the second… After a kill, the file must have everything
-// that was acknowledged by then, for readers at once and after the next writer has opened it. After
-// the machine went down, it must have everything up to the last sync, with any mixture of old and
-// new pages on the disk. It must never have wrong data.
+// A log has the actions of a scenario, write by write (write_trace.h). The test restores the file
+// as it was after the first write, the second, and so on. After a kill, the file must have all
+// acknowledged data, both for readers at once and after the next writer has opened it. After the
+// machine went down, it must have all data up to the last sync, with any mixture of old and new
+// pages on the disk. It must never have wrong data.
 #include "../seed.h"
 #include "fixture.h"
 
@@ -26,7 +26,7 @@ struct scenario {
     struct store_io io;
     struct store *s;
     int fd;        // of the store's file
-    bool promises; // after a sync now, everything so far is safe
+    bool promises; // after a sync now, all data so far is safe
     int64_t counts[COUNTS];
     int64_t floor; // older data may have been retired
     uint32_t set;
@@ -381,7 +381,7 @@ static void look_for_next(struct bounds *b, const struct scenario *x, size_t fro
     memcpy(b->most, x->counts, sizeof b->most);
 }
 
-// Of the instructions that fill or copy whole ranges byte by byte, only the end is checked.
+// For instructions that fill or copy whole ranges byte by byte, the test checks only the end.
 static bool inside_a_string(size_t i)
 {
     const struct trace_entry *e = &trace.entries[i];
@@ -593,7 +593,7 @@ static void merging(void **state)
     end(&x);
 }
 
-// Old blocks make room. A run without logging finds out when that happens.
+// Old blocks make room for new ones. A run without logging finds out when that happens.
 static int64_t until_retired(struct scenario *x, int64_t stop_at)
 {
     struct store_stats stats = {0};

@@ -152,8 +152,8 @@ static bool in_tail(const char *bytes, size_t at)
     return false;
 }
 
-// While a file is being written, the fields for its used sizes have no checksum, because each is a
-// single store. A closed file is covered completely.
+// While a file is being written, the fields for its used sizes have no checksum, because each of
+// them is updated by a single store. In a closed file, checksums cover all bytes.
 static bool unguarded(const char *bytes, size_t at)
 {
     struct superblock sb;
@@ -347,7 +347,7 @@ static struct points all_points(struct store_reader *r, uint32_t series)
     return p;
 }
 
-// Checks that exactly the first rows and points are there, and if damage is reported.
+// Checks that exactly the first rows and points are there, and whether damage is reported.
 static void expect_tails(size_t rows, size_t points, bool report)
 {
     struct store_reader *r = open_reader();
@@ -428,7 +428,7 @@ static void notes_of_a_killed_writer(void **state)
     free(bytes);
 }
 
-// `used` had reached the disk, the rows had not: the bytes in their place are not data.
+// `used` had reached the disk, the rows had not: the bytes in their place are not rows.
 static void torn_tails_of_another_boot(void **state)
 {
     (void)state;

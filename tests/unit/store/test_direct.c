@@ -1,6 +1,6 @@
-// Points and rows that go straight into cold blocks, among others that go through tails: of one
-// series and time the one appended last counts, for a reader that is open, after the file was
-// closed, and after a crash.
+// Points and rows that go straight into cold blocks, mixed with others that go through tails. For
+// equal series and time the last appended one counts: for an open reader, after closing the file,
+// and after a crash.
 #include "fixture.h"
 
 #include "../seed.h"
@@ -12,7 +12,7 @@
 
 enum {
     SINGLES = 5,
-    COLUMNS = 4, // of the set; the last one is appended singly, too
+    COLUMNS = 4, // columns of the set; the last one is appended singly, too
     SERIES = SINGLES + COLUMNS,
     TIMES = 3000,
     POINTS_MAX = 4000,
@@ -52,7 +52,7 @@ static void define(struct model *m, struct store *s)
     assert_int_equal(store_define_set(s, m->ids + SINGLES, COLUMNS, &m->set), 0);
 }
 
-// Mostly in order, one series after the other or in turns.
+// Appends points mostly in order, one series after the other or in turns.
 static void put_points(struct model *m, struct store *s, bool direct, uint32_t series_count)
 {
     static struct point_record points[POINTS_MAX];
@@ -141,7 +141,7 @@ static void step(struct model *m, struct store **s, bool alone)
     }
 }
 
-// `alone`: nothing goes through tails, as in an import.
+// `alone`: no data goes through tails, as in an import.
 static void run(bool alone)
 {
     static const struct store_options options;

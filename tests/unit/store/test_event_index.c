@@ -25,7 +25,7 @@ static void spans_that_have_ended_take_no_memory(void **state)
         for (uint32_t i = 0; i < SPANS; i++)
             // the first one of each block stays open
             add(&x, i, span(first + i, 10 * b, i ? 10 * b + 5 : INT64_MAX));
-        // A killed agent repeats the last event of the previous block.
+        // A killed agent's successor repeats the last event of the previous block.
         if (b)
             add(&x, SPANS, span(first - 1, 10 * (b - 1), 10 * (b - 1) + 5));
     }

@@ -206,8 +206,8 @@ static void check_writable(const char *path, const struct scenario *x)
         store_abandon(s);
 }
 
-// Pages that had not reached the disk: only the one with the extent table, all others, or random
-// ones.
+// Whether a page had not reached the disk: only the one with the extent table, all others, or
+// random ones.
 static bool page_is_old(struct scenario *x, size_t at)
 {
     if (x->seed % 3 != 2)
@@ -239,8 +239,8 @@ static void io_step(void *user, const char *what)
     }
     spit(image_path(), bytes, size);
     free(bytes);
-    // With or without a writer that continues it, a reader shows the same data that the machine
-    // left, and reports what it leaves out.
+    // With or without a writer that continues the file, a reader sees the data that the machine
+    // left, and reports the data that it leaves out.
     int64_t rows = x->machine ? x->synced_rows : x->rows,
             points = x->machine ? x->synced_points : x->points;
     check_content(copy_path, rows, x->rows + 1, points, x->points + 1, !x->machine);

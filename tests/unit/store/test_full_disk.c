@@ -30,8 +30,8 @@ static bool run(const char *format, const char *a, const char *b)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Mounts a new file system on the fixture's folder, in a mount namespace of this process. False:
-// not possible here.
+// Mounts a new file system on the fixture's folder, in a mount namespace of this process. Returns
+// false if this is not possible here.
 static bool mount_new(const struct file_system *fs)
 {
     char image[96];
@@ -119,7 +119,7 @@ static void append(struct work *w, int64_t count)
     }
 }
 
-// After this, data on disk is overwritten.
+// From here on, data on disk is overwritten.
 static void settle(struct work *w)
 {
     assert_int_equal(store_sync(w->s, NULL), 0);
@@ -242,7 +242,7 @@ static void copy_with_holes(const char *from, const char *to)
     close(out);
 }
 
-// Half full tails of a killed writer, whose file was copied without its zeros.
+// Half-full tails of a killed writer, in a file that was copied without its zeros.
 static void full_after_a_sparse_copy(void)
 {
     char copy[128];

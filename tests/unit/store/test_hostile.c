@@ -172,7 +172,7 @@ static void extent_of_no_bytes(void **state)
     (void)state;
     make_killed();
     struct image m = open_image();
-    // Between two extents, so that no gap beside it hides its missing size.
+    // The extent lies between two others, so that no gap beside it hides its missing size.
     struct extent_entry *e = entry_of(&m, EXTENT_SET_TAIL);
     e->offset = entry_of(&m, EXTENT_POINT_TAIL)->offset;
     e->size = e->used = 0;

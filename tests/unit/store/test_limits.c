@@ -204,7 +204,8 @@ static void retention_by_age(void **state)
     close_store(s);
 }
 
-// Neither a point ahead of the clock nor a clock that was set back makes new points too old.
+// The window ends at the present time: neither a point ahead of the clock nor a clock that was set
+// back makes new points too old.
 static void the_window_ends_now_at_the_latest(void **state)
 {
     (void)state;

@@ -168,7 +168,7 @@ static void snapshot_stays(void **state)
     struct store_cursor *begun = store_cursor_open(old, 0, 0, INT64_MAX);
     struct store_run run;
     assert_int_equal(store_cursor_next(begun, &run), 1);
-    // Tails are sealed, blocks merged and freed, their space reused, series added.
+    // Tails are sealed, blocks are merged and freed, their space is reused, and series are added.
     for (int64_t t = 1500; t < 120000; t++) {
         append_both(s, set, single, t);
         if (t % 1000 == 0)
@@ -191,7 +191,7 @@ static void snapshot_stays(void **state)
         points_free(&p);
         points_free(&q);
     }
-    // The cursor that was open the whole time.
+    // The cursor that was open all the time.
     int64_t next = 0;
     do {
         const int64_t *t;

@@ -97,7 +97,8 @@ static uint64_t values_in_file(void)
     return values;
 }
 
-// If the writer closes the file or dies, each appended value is in the file or counted as lost.
+// If the writer closes the file or dies, each appended value is either in the file or counted as
+// lost.
 static void stored_and_lost_values_add_up(void **state)
 {
     (void)state;

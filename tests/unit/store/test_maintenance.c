@@ -190,7 +190,7 @@ static void two_thousand_wide_sets(void **state)
     (void)state;
     enum { SETS = 2000, WIDE = 500, ROWS = 18 };
     for (int pass = 0; pass < 2; pass++) {
-        // The default limit, and one that leaves each of them less than two rows.
+        // First with the default limit, then with one that leaves each set less than two rows.
         struct store_options o = {.memory_limit_bytes = pass ? 20 << 20 : 0,
                                   .series_limit = 1100000};
         uint64_t limit = pass ? 20 << 20 : 256 << 20;
@@ -323,7 +323,7 @@ static void damaged_tails_are_found(void **state)
 {
     (void)state;
     log_setup(LOG_ERROR, "test");
-    // a value; `used` made smaller; `used` of a block extent made smaller
+    // Damages a value; makes `used` smaller; makes `used` of a block extent smaller.
     for (int pass = 0; pass < 3; pass++) {
         struct store *s = open_with(NULL);
         uint32_t set = wide_set(s, 0, 3);

@@ -10,7 +10,7 @@
 
 enum { SERIES = 5, SETS = 3, COLUMNS = 3, TIMES = 40, STEPS = 1500, SEEDS = 12 };
 
-// Series 1 and 2 are in several sets, and all are sometimes appended singly.
+// Series 1 and 2 are in several sets, and all series are sometimes appended singly.
 static const uint32_t members[SETS][COLUMNS] = {{0, 1, 2}, {2, 1, 3}, {4, 2, 0}};
 
 struct model {
@@ -80,7 +80,7 @@ static void one_history(uint64_t seed)
 {
     static struct model m;
     struct store_io io = store_io_real;
-    io.sync = no_sync; // there are a thousand files, and no machine goes down here
+    io.sync = no_sync; // there are a thousand files, and the machine does not go down in this test
     io.flush_start = NULL;
     m = (struct model){.seed = seed};
     for (int i = 0; i < TIMES; i++)

@@ -1,6 +1,6 @@
 // Long series whose points arrive one series after the other: their blocks are cut into stripes of
-// time. Whatever range is read, what is damaged, and who reads meanwhile: the points are those that
-// were appended.
+// time. Readers get the points that were appended, whatever range they read, with damage, and
+// beside a writer.
 #include "fixture.h"
 
 #include "../seed.h"
@@ -109,7 +109,7 @@ struct place {
     struct block_header h;
 };
 
-// The headers in the file that have the flag.
+// Finds the headers in the file that have the flag.
 static size_t headers_with(unsigned flag, struct place *out, size_t most)
 {
     int fd = open(fixture_path, O_RDONLY);
@@ -143,7 +143,7 @@ static void flip(size_t at)
     close(fd);
 }
 
-// The first merge shows that values are dense, the next ones make stripes.
+// The first merge shows that the values are dense, the next ones make stripes.
 static void closed_file(struct model *m)
 {
     struct store_options o = {.close_budget_ns = INT64_MAX, .merge_limit_bytes = MERGE_BYTES};
@@ -164,7 +164,7 @@ static void series_after_series(void **state)
         struct place stripes[64];
         size_t n = headers_with(BLOCK_STRIPE, stripes, 64);
         assert_true(n >= 3 && n <= 64 && headers_with(BLOCK_STRIPED, NULL, 0) >= 1);
-        for (size_t i = 0; i < n; i++) // a part of the time takes a part of the work
+        for (size_t i = 0; i < n; i++) // reading a part of the time takes a part of the work
             assert_true(stripes[i].h.last_ns - stripes[i].h.first_ns < POINTS * STEP_NS / 2);
         check_file(m);
         unlink(fixture_path);
@@ -172,8 +172,8 @@ static void series_after_series(void **state)
     }
 }
 
-// A merge that goes on beside readers: one that was there before, one that comes afterwards. Then
-// newer values for some of the points, which win, and a writer that takes the file up.
+// A merge that runs beside readers: one from before it, one from after it. Then newer values for
+// some of the points, which win, and a writer that continues the file.
 static void beside_readers(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ static void beside_readers(void **state)
     free(m);
 }
 
-// Numbers that take little space stay in long blocks.
+// Values that take little space stay in long blocks.
 static void constants_have_no_stripes(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void constants_have_no_stripes(void **state)
     assert_int_equal(headers_with(BLOCK_STRIPED | BLOCK_STRIPE, NULL, 0), 0);
 }
 
-// Behind the first block rows of noise get shorter blocks than rows that take little space.
+// After the first block, rows of noise get shorter blocks than rows that take little space.
 static void dense_rows_make_short_blocks(void **state)
 {
     (void)state;
@@ -260,8 +260,8 @@ static void dense_rows_make_short_blocks(void **state)
 
 // ── Damage ───────────────────────────────────────────────────────────────────────────────────────
 
-// Reads what the series still has: each point is right, and the damage is counted. Returns the
-// number of points that are gone.
+// Reads the remaining points of the series: each one is correct, and damage is counted. Returns the
+// number of lost points.
 static size_t gone(const struct model *m, bool expect_damage)
 {
     struct store_reader *r = open_reader();
@@ -302,14 +302,14 @@ static void damage_costs_one_stripe(void **state)
         size_t data = stripes[i].at + sizeof(struct block_header) + stripes[i].h.directory_bytes;
         flip(data + seed_below(&m->seed, stripes[i].h.data_bytes - 8));
         size_t lost = gone(m, true), still = stripes[i].h.values;
-        // The zeros that pad the data are covered, too.
+        // Checksums also cover the zeros that pad the data.
         assert_int_equal(lost, still);
         unlink(fixture_path);
         memset(m->there, 0, sizeof m->there);
         closed_file(m);
         assert_int_equal(headers_with(BLOCK_STRIPE, stripes, 64), n);
     }
-    // Behind the damaged header of a stripe the rest of its block is damaged.
+    // After the damaged header of a stripe, the rest of its block counts as damaged.
     size_t rest = 0;
     for (size_t i = 1; i < n && stripes[i].at < blocks[0].at + blocks[0].h.size; i++)
         rest += stripes[i].h.values;

@@ -1,4 +1,4 @@
-// wide_rows.h - sets of many columns, and the values that a file then has.
+// wide_rows.h - sets of many columns, and the values that a file should contain afterwards.
 #ifndef SONDE_TEST_STORE_WIDE_ROWS_H
 #define SONDE_TEST_STORE_WIDE_ROWS_H
 

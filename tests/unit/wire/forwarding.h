@@ -1,4 +1,4 @@
-// forwarding.h - a server on the first node, and the forwarder of another one.
+// forwarding.h - a server on the first node, and the forwarder of another node.
 #ifndef SONDE_TEST_WIRE_FORWARDING_H
 #define SONDE_TEST_WIRE_FORWARDING_H
 

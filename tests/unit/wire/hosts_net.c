@@ -23,7 +23,7 @@ static void make_node(struct net *net, int i)
 
 void connect_node(struct net *net, int i, struct hub *to, struct hub *children)
 {
-    static uint64_t session; // a restarted node is a newer process
+    static uint64_t session; // grows, because a restarted node is a newer process
     struct node *n = &net->nodes[i];
     struct wire_link_options o = {.settings = net->settings,
                                   .parent_host = "127.0.0.1",

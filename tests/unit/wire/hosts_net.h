@@ -30,8 +30,8 @@ struct net {
 struct got {
     int code;
     size_t series;    // number in the result
-    char asked[64];   // "n1 n3": nodes that the root asked, without the relay's children
-    char missing[64]; // likewise
+    char asked[64];   // "n1 n3": nodes that the root asked, not counting the relay's children
+    char missing[64]; // nodes that did not answer, in the same form
     struct arena arena;
     struct query_result result;
 };

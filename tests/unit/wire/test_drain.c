@@ -1,4 +1,4 @@
-// Requests for a drain, with an agent that the test simulates: it answers when the test lets it.
+// Requests for a drain, with an agent that the test simulates: it answers when the test wants it.
 #include "wire/drain.h"
 
 #include "base/clock.h"
@@ -217,8 +217,8 @@ static void questions_share_requests(void **state)
     assert_int_equal(pthread_create(&threads[0], NULL, wait_for_drain, NULL), 0);
     int fd = accept(listening, NULL, NULL);
     struct drain_request first = take_request(fd);
-    // These arrive during a drain; the agent may have read the rings already, so they need another
-    // one.
+    // These requests arrive during a drain. The agent may have read the rings already, so they need
+    // another drain.
     for (int i = 1; i < ASKERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, wait_for_drain, NULL), 0);
     while (stats().waiting < ASKERS)
@@ -306,7 +306,7 @@ static void questions_in_an_event_loop_share_requests(void **state)
     int fd = accept(listening, NULL, NULL);
     struct drain_request request = take_request(fd);
     wire_loop_call(loop, begin_others, NULL);
-    wire_loop_call(loop, cancel_odd, NULL); // of the waiting ones
+    wire_loop_call(loop, cancel_odd, NULL); // every odd one of the waiting requests
     answer(fd, request.number);
     until_ready(1);
     request = take_request(fd);

@@ -8,8 +8,8 @@
 
 enum { POINTS = 300000, NODES = 3, ASKERS = 3 }; // about 2.4 MB of random doubles
 
-// Not udp: it loses packets that the loopback device drops, and then waits longer for them than all
-// of it takes over TCP.
+// Not udp: the loopback device drops some of its packets, and waiting for those takes longer than
+// all data takes over TCP.
 static const char *const transports[] = {"tcp", "fabric:tcp", "fabric:shm", "fabric:sockets"};
 static const char *transport;
 
@@ -117,8 +117,9 @@ static void start_hub(struct wire_bulk *bulk)
         fail_msg("%s", e.text);
 }
 
-// Initialised once for all tests of a transport, because providers open slowly. If it is missing,
-// the tests are skipped with a message; only a build without libfabric may lack tcp and shm.
+// Initialised once for all tests of a transport, because providers open slowly. If the transport is
+// missing, the tests are skipped with a message; only a build without libfabric may lack tcp and
+// shm.
 static bool there;
 static struct error why_not;
 
@@ -368,7 +369,8 @@ struct faulty {
     struct wire_bulk bulk;
     struct wire_bulk *real;
     int bad_fetch; // index of the fetch to fail
-    bool outside;  // outside of the window, so the provider refuses; otherwise a wrong place inside
+    // outside of the window, so the provider refuses the read; otherwise a wrong place inside
+    bool outside;
     int swallows_from;
     bool swallows; // fetches never end
     bool no_place; // a node's description has a wrong place and a wrong key

@@ -106,8 +106,8 @@ static void hold(struct wire_task *task)
     pthread_mutex_unlock(&held);
 }
 
-// Nodes that do nothing any more, as if disconnected: reads of their memory never end. The provider
-// tcp needs their help.
+// Nodes that do not progress any more, as if disconnected: reads of their memory never end. The
+// provider tcp needs the node's help for a read.
 static void reads_that_never_end_keep_no_slots(void **state)
 {
     (void)state;

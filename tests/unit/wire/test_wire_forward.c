@@ -1,5 +1,5 @@
-// HTTP clients on other nodes: all bytes arrive at the first node's server, and its bytes at them;
-// a slow reader, a node that leaves.
+// HTTP clients on other nodes: all of their bytes arrive at the first node's server, and its bytes
+// at them; with a slow reader, and a node that leaves.
 #include "forwarding.h"
 #include "proxy.h"
 #include "unit/wire/net.h"

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-// Pseudo-random numbers that differ between calls, and are the same in each run.
+// Pseudo-random numbers that differ between calls, and are the same in each test run.
 static int counted_random(void *user, uint8_t *out, size_t size)
 {
     uint8_t *next = user;
@@ -79,7 +79,7 @@ static void a_peer_with_the_key_is_welcomed(void **state)
     pair_free(&p);
 }
 
-// Abilities of both ends are used; an end that does not know them is not told about them.
+// The ends use abilities that both have. An end that does not know abilities is not told any.
 static void abilities_are_exchanged_if_both_ends_have_them(void **state)
 {
     (void)state;

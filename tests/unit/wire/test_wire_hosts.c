@@ -129,7 +129,8 @@ static void a_foreign_host_is_reported_at_once(void **state)
     wire_link_look(net->nodes[2].link);
     NET_AWAIT(strcmp(ask(net, "none:load{host=n2}").asked, "n2 n3") == 0);
     expect(net, "sum:load{host=n2}", "n2 n3", 1, "");
-    // A series in one answer is found by the next one, because it was announced before that answer.
+    // A series in one answer is found by the next query, because the node announced it before that
+    // answer.
     for (int i = 0; i < 10; i++) {
         char host[8], m[48];
         snprintf(host, sizeof host, "x%d", i);

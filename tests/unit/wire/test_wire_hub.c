@@ -42,7 +42,7 @@ static void many_links_on_one_loop(void **state)
     assert_int_equal(a.missing_count, 1);
     expect_missing(&a, 0, "nobody", WIRE_NOT_CONNECTED);
     arena_free(&a.arena);
-    // Their clocks are ours: each offset is within its error.
+    // The nodes use our clock, so each offset is within its error.
     struct arena arena = {0};
     const struct hub_node *nodes;
     size_t count, known;
@@ -108,7 +108,7 @@ static void a_newer_connection_replaces_the_older(void **state)
                                   .source = {net_no_view, net_close_view, NULL}};
     assert_int_equal(wire_link_create(loop, &o, &new, NULL), 0);
     NET_AWAIT(net_link_stats(new).state == WIRE_LINK_OPEN);
-    // the old one tries in vain
+    // the old node tries in vain
     NET_AWAIT(net_stats(h).replaced == 1 && net_stats(h).refused_old >= 2);
     assert_int_equal(answers(h), 1);
     assert_int_equal(net_link_stats(new).opened, 1);
@@ -204,7 +204,7 @@ static void ten_thousand_strangers_take_little_memory(void **state)
         .settings = s, .address = "127.0.0.1", .host = STR("head"), .strangers_max = ROOM};
     struct hub *h;
     assert_int_equal(hub_create(loop, &o, &h, NULL), 0);
-    // They keep their ends open, because the test limits what the hub keeps.
+    // The test keeps its ends of the connections open, because it checks the hub's limit.
     for (size_t i = 0; i < count; i++) {
         fds[i] = knock(hub_port(h));
         assert_true(fds[i] >= 0);

@@ -55,8 +55,8 @@ static void nodes_behind_a_missing_relay_are_named(void **state)
     wire_loop_stop(loop);
 }
 
-// Answers come from a child that bypasses its relay; the relay still expects it, and it does not
-// count as missing.
+// A child that bypasses its relay answers itself. The relay still expects the child, but it does
+// not count as missing.
 static void a_child_bypasses_its_missing_relay(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// world.h - for tests of copies: the store of one node, n1, a hub that it is linked to, and the
+// world.h - for tests of copies: the store of one node, n1, the hub to which it is linked, and the
 // folder of its copy.
 #ifndef SONDE_TESTS_WIRE_WORLD_H
 #define SONDE_TESTS_WIRE_WORLD_H
@@ -14,7 +14,7 @@ struct world {
     char folder[64], from[96], to[96], path[160]; // its file, and the copy's folder and file
     struct store *store;
     struct store_reader *reader;
-    uint32_t metric, series[WORLD_SERIES]; // for definitions of the test itself
+    uint32_t metric, series[WORLD_SERIES]; // for definitions that the test itself makes
     int64_t next;
     struct wire_loop *loop;
     struct hub *hub;

@@ -50,8 +50,8 @@ def report(recording: "Union[str, os.PathLike[str]]", path: "Union[str, os.PathL
 
 
 async def dask_setup(server: Any) -> None:
-    """The entry point of ``dask scheduler --preload sonde.dask``: attaches and starts a monitor.
-    Its options are Dask's configuration: ``sonde.tracking``, ``sonde.polling-interval``,
+    """Implements ``dask scheduler --preload sonde.dask``: attaches and starts a monitor. Its
+    options are Dask's configuration: ``sonde.tracking``, ``sonde.polling-interval``,
     ``sonde.job-type``, ``sonde.csv`` (a folder for the files at the end), as in
     ``DASK_SONDE__TRACKING='["mem-util"]'``. On workers it does nothing."""
     from ._scheduler import preload

@@ -1,4 +1,4 @@
-"""CSV files of single workers: writing, reading, peaks.
+"""CSV files, one for each worker: writing, reading, peaks.
 
 A file is ``{folder}/{name}_{N}.csv`` (or ``.csv.gz``): a header, then a row for each sample::
 
@@ -30,7 +30,7 @@ from ._settings import KINDS
 
 ALWAYS = ("job", "dag", "timestamp")
 TASKS = "tasks"
-# A text in one of these columns means that the file is damaged; a custom metric may be a text.
+# A text in one of these columns shows that the file is damaged; a custom metric may be a text.
 NUMBERS = frozenset(KINDS) - {TASKS}
 # A cell of tasks can be long: thousands of long-running tasks at some hundred bytes. The csv
 # module's own limit is 128 KiB.
@@ -50,7 +50,7 @@ class Recording:
     path: str = ""
 
     def place(self, metric: str) -> int:
-        """The index of the metric in a row. Raises KeyError if it was not tracked."""
+        """Returns the index of the metric in a row. Raises KeyError if it was not tracked."""
         tracked = [name for name in self.columns if name not in ALWAYS]
         if metric not in tracked:
             raise KeyError(f"{metric!r} was not tracked{' in ' + self.path if self.path else ''}; there is {', '.join(tracked) or 'nothing'}")
@@ -175,7 +175,7 @@ def _table(path: str) -> Iterator[Any]:
 
 
 def _lines(path: str) -> Iterator[list[Any]]:
-    """The header, then the parsed rows."""
+    """Yields the header, then the parsed rows."""
     with _table(path) as reader:
         columns: list[str] = []
         parsers: list[Callable[[str], Any]] = []
@@ -201,8 +201,8 @@ _NAME = re.compile(r"(?P<name>.+)_(?P<number>[0-9]+)\.csv(\.gz)?")
 
 
 def numbered(folder: Path, fname: Optional[str] = None) -> dict[int, str]:
-    """The folder's files in the order of their workers' numbers: 0, 1, 2, 10. `fname` is required
-    if there are files of several names."""
+    """Returns the folder's files in the order of their workers' numbers: 0, 1, 2, 10. `fname` is
+    required if there are files of several names."""
     found: dict[int, str] = {}
     names = set()
     for file in os.listdir(folder):
@@ -228,7 +228,7 @@ def clear(folder: Path, fname: str) -> None:
 
 
 def files(folder: Path, fname: Optional[str] = None) -> list[str]:
-    """The paths of the folder's recordings, in the order of the workers' numbers."""
+    """Returns the paths of the folder's recordings, in the order of the workers' numbers."""
     return list(numbered(folder, fname).values())
 
 
@@ -245,8 +245,8 @@ def raise_to(peak: list[Optional[Number]], values: Sequence[Optional[Number]]) -
 
 
 def peaks(recording: Recording, metric: str, per_dag: bool = False) -> dict[Any, list[Optional[Number]]]:
-    """The highest value of each device in each job, or each (job, dag), in the order of their first
-    rows. None for a device without a value.
+    """Returns the highest value of each device in each job, or in each (job, dag), in the order of
+    their first rows. None for a device without a value.
 
     Raises KeyError for a metric that was not tracked, ValueError for a metric without numbers.
     """
@@ -269,8 +269,8 @@ def peaks(recording: Recording, metric: str, per_dag: bool = False) -> dict[Any,
 
 
 def peaks_of_file(path: Path, metric: str, per_dag: bool = False) -> dict[Any, list[Optional[Number]]]:
-    """peaks() of a file, without parsing its other columns. Equal cells are parsed once, because
-    most values of GPUs repeat."""
+    """Returns the peaks() of a file, without parsing its other columns. Equal cells are parsed
+    once, because most values of GPUs repeat."""
     try:
         return _peaks_of_cells(os.fspath(path), metric, per_dag)
     except ValueError:
@@ -312,7 +312,7 @@ def _peaks_of_cells(path: str, metric: str, per_dag: bool) -> dict[Any, list[Opt
 
 
 def _highest(cells: Iterable[str]) -> list[Optional[Number]]:
-    """The numbers of a cell, one for each device. Raises ValueError for other texts."""
+    """Returns the numbers of a cell, one for each device. Raises ValueError for other texts."""
     found: list[Optional[Number]] = []
     for column in itertools.zip_longest(*(cell.split(",") for cell in cells if cell), fillvalue=""):
         texts = dict.fromkeys(column)
@@ -327,7 +327,7 @@ def _highest(cells: Iterable[str]) -> list[Optional[Number]]:
 
 
 def over_jobs(peaks_by_job: dict[Any, list[Optional[Number]]]) -> list[Optional[Number]]:
-    """The highest value of each device over all jobs."""
+    """Returns the highest value of each device over all jobs."""
     peak: list[Optional[Number]] = []
     for values in peaks_by_job.values():
         raise_to(peak, values)
@@ -335,15 +335,15 @@ def over_jobs(peaks_by_job: dict[Any, list[Optional[Number]]]) -> list[Optional[
 
 
 def known_peaks(found: list[Any], metric: str, where: str) -> list[Any]:
-    """The peaks. Warns if no worker has any, as without a GPU."""
+    """Returns the peaks. Warns if no worker has any, for instance without a GPU."""
     if found and not any(found):
         warnings.warn(f"{metric} has no value {where}: a metric of GPUs needs some, see `sonde doctor`", RuntimeWarning, stacklevel=3)
     return found
 
 
 def chosen(workers: Union[int, Iterable[int], None], there: Sequence[int], where: str) -> list[int]:
-    """The numbers of the requested workers (None: all), in the order of the request. A ValueError
-    names unknown workers."""
+    """Returns the numbers of the requested workers (None: all), in the order of the request. A
+    ValueError names unknown workers."""
     if workers is None:
         return list(there)
     asked = [workers] if isinstance(workers, int) else list(workers)
@@ -356,10 +356,10 @@ def chosen(workers: Union[int, Iterable[int], None], there: Sequence[int], where
 def peaks_from_csv(
     csv_dir: Path, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True, fname: Optional[str] = None, per_dag: bool = False
 ) -> list[Any]:
-    """The highest values of a metric from the files that Monitor.to_csv wrote.
+    """Returns the highest values of a metric from the files that Monitor.to_csv wrote.
 
-    Returns a list with an entry for each worker, in the order of the request: ``{job: [value of
-    each device]}``; with `per_dag` ``{(job, dag): [value of each device]}``; without `per_job`
+    The result is a list with an entry for each worker, in the order of the request: ``{job: [value
+    of each device]}``; with `per_dag` ``{(job, dag): [value of each device]}``; without `per_job`
     ``[value of each device]``.
     """
     there = numbered(csv_dir, fname)

@@ -17,7 +17,7 @@ Value = Optional[float]
 
 
 class TransferTime:
-    """The total seconds of transfers since this object was made, from a log whose newest record is
+    """Sums the seconds of transfers since this object was made, from a log whose newest record is
     the last. Concurrent transfers count each."""
 
     def __init__(self, log: "Optional[deque[dict[str, Any]]]") -> None:
@@ -28,8 +28,8 @@ class TransferTime:
         self.lost = False
 
     def look(self) -> Value:
-        """The sum. None without a log, and after the log has dropped records between two looks,
-        because the sum would be too small."""
+        """Returns the sum. None without a log, and after the log has dropped records since the last
+        call, because the sum would be too small."""
         if self.log is None:
             return None
         records = list(self.log)  # one copy, because the event loop appends to the log
@@ -47,13 +47,14 @@ class TransferTime:
 
 
 def spill_seconds(data: Any) -> tuple[Value, Value]:
-    """The seconds spent writing to disk and reading from it. None if this worker does not spill."""
+    """Returns the seconds spent writing to disk and reading from it. None if this worker does not
+    spill."""
     sums = getattr(data, "cumulative_metrics", None)
     if sums is not None:
         return sums.get(("disk-write", "seconds"), 0.0), sums.get(("disk-read", "seconds"), 0.0)
     slow = getattr(data, "slow", None)
     while slow is not None and not hasattr(slow, "metrics"):
-        slow = getattr(slow, "data", None)  # a cache around it
+        slow = getattr(slow, "data", None)  # a cache around the store
     return (None, None) if slow is None else (slow.metrics.write_time_total, slow.metrics.read_time_total)
 
 

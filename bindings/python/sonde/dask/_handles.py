@@ -21,7 +21,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _ALREADY_INITIALIZED = 5  # nvmlReturn_t, of NVML before version 2
 _UUID_MAX_BYTES = 96
-_MEMORY_V2 = 40 | 2 << 24  # the size of its layout, and its version
+_MEMORY_V2 = 40 | 2 << 24  # size and version of the layout
 
 
 class _Utilization(ctypes.Structure):
@@ -59,12 +59,12 @@ class Device:
         return older if self._ask(older, "nvmlDeviceGetMemoryInfo") else None
 
     def memory_used(self) -> Optional[int]:
-        """Bytes."""
+        """Used memory in bytes."""
         memory = self._memory()
         return int(memory.used) if memory else None
 
     def memory_total(self) -> Optional[int]:
-        """Bytes."""
+        """Total memory in bytes."""
         memory = self._memory()
         return int(memory.total) if memory else None
 
@@ -127,8 +127,8 @@ class _Nvml:
         return handle
 
     def gpus(self) -> list[Device]:
-        """All GPUs in the order of their indices. A GPU that does not respond is left out, with a
-        warning."""
+        """Returns all GPUs in the order of their indices. A GPU that does not respond is left out,
+        with a warning."""
         count = ctypes.c_uint()
         if self.call("nvmlDeviceGetCount_v2", ctypes.byref(count)) is None:
             self.call("nvmlDeviceGetCount", ctypes.byref(count))
@@ -144,7 +144,7 @@ class _Nvml:
         return found
 
     def instances(self, gpu: Device) -> list[Device]:
-        """The GPU's MIG instances."""
+        """Returns the GPU's MIG instances."""
         count = ctypes.c_uint()
         if self.call("nvmlDeviceGetMaxMigDeviceCount", gpu, ctypes.byref(count)) != 0:
             return []
@@ -158,7 +158,7 @@ _started: Optional[_Nvml] = None
 
 
 def _nvml() -> Optional[_Nvml]:
-    """NVML, initialized once in this process; None if it is missing."""
+    """Returns NVML, initialized once in this process; None if it is missing."""
     global _started
     with _lock:
         if _started is None:
@@ -170,8 +170,8 @@ def _nvml() -> Optional[_Nvml]:
 
 
 def _named(nvml: _Nvml, gpus: list[Device], entry: str) -> list[Device]:
-    """The device of an entry of CUDA_VISIBLE_DEVICES: an index, a UUID, or an unambiguous beginning
-    of a UUID."""
+    """Returns the device of an entry of CUDA_VISIBLE_DEVICES: an index, a UUID, or an unambiguous
+    beginning of a UUID."""
     if entry.isdecimal():
         return [gpu for gpu in gpus if gpu.index == int(entry)]
     if not entry.startswith(("GPU-", "MIG-")):
@@ -182,8 +182,8 @@ def _named(nvml: _Nvml, gpus: list[Device], entry: str) -> list[Device]:
 
 
 def device_handles(own_only: bool) -> list[Device]:
-    """The node's GPUs, or this worker's own GPU: the first entry of CUDA_VISIBLE_DEVICES; all GPUs
-    if it is not set."""
+    """Returns the node's GPUs, or this worker's own GPU: the first entry of CUDA_VISIBLE_DEVICES;
+    all GPUs if it is not set."""
     nvml = _nvml()
     gpus = nvml.gpus() if nvml else []
     own = own_gpu(os.environ.get("CUDA_VISIBLE_DEVICES"))

@@ -44,7 +44,7 @@ class Jobs:
         self._jobs: dict[Hashable, int] = {}  # client or span → job
         self._dags: dict[int, int] = {}  # job → its next dag
         self._open: dict[int, int] = {}  # job → graphs that are open
-        self._bad: set[int] = set()  # jobs with a dag that failed
+        self._bad: set[int] = set()  # jobs with a failed dag
         self.transition = self._keys = GraphKeys(self._turned, self._close)
         # (-number, graph); entries without an executing task are stale
         self._heap: list[tuple[int, Graph]] = []
@@ -89,11 +89,11 @@ class Jobs:
             self._close(graph)
 
     def job_of(self, client: str) -> Optional[int]:
-        """The job of a client; None if it has submitted nothing."""
+        """Returns the job of a client; None if the client has submitted nothing."""
         return self._jobs.get(client)
 
     def successful(self) -> list[int]:
-        """The jobs whose dags have all ended without an error."""
+        """Returns the jobs whose dags have all ended without an error."""
         return sorted(job for job, left in self._open.items() if left == 0 and job not in self._bad)
 
     def _graph(self, job: int, dag: int) -> Graph:

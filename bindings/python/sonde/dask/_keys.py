@@ -24,7 +24,7 @@ _WORDS = {"True": True, "False": False, "None": None}
 
 
 def _number(text: str) -> Any:
-    """The number of this text, or None."""
+    """Returns the number of this text, or None."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -34,7 +34,8 @@ def _number(text: str) -> Any:
 
 
 def _plain(key: Any) -> Any:
-    """The key with Python's numbers in place of NumPy's, whose repr depends on NumPy's version."""
+    """Returns the key with Python's numbers in place of NumPy's, whose repr depends on NumPy's
+    version."""
     if isinstance(key, tuple):
         return tuple(_plain(part) for part in key)
     if isinstance(key, (str, bytes, int, float, type(None))) and type(key).__module__ == "builtins":
@@ -54,8 +55,8 @@ def write(keys: Iterable[Any]) -> str:
 
 
 def _end_of_literal(cell: str, start: int) -> int:
-    """The position behind the tuple, string or bytes that begins here, or the cell's length if it
-    has no end."""
+    """Returns the position behind the tuple, string or bytes that begins here, or the cell's length
+    if it has no end."""
     depth, quote, at = 0, "", start
     while at < len(cell):
         c = cell[at]
@@ -107,8 +108,8 @@ _HASH = re.compile("[a-f0-9]{32}")
 
 
 def prefix(key: Any) -> str:
-    """The prefix of a key as Dask counts it (dask.utils.key_split), without importing Dask: `inc`
-    of `inc-0123abcd`, `sum` of `('sum-3f', 0)`."""
+    """Returns the prefix of a key as Dask counts it (dask.utils.key_split), without importing Dask:
+    `inc` of `inc-0123abcd`, `sum` of `('sum-3f', 0)`."""
     while isinstance(key, tuple):
         key = key[0] if key else None
     text = key.decode(errors="replace") if isinstance(key, bytes) else key

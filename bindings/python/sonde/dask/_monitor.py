@@ -75,8 +75,8 @@ class Monitor:
         return self._run(self._on_scheduler, "start", tracking=list(dict.fromkeys(tracking)))
 
     def stop(self, force: bool = False) -> Any:
-        """Stops recording. The recorded data stay, and start() may be called again. It waits for no
-        task, with `force` or without."""
+        """Stops recording. The recorded data stay, and start() may be called again. stop() does not
+        wait for tasks, whatever `force` is."""
         return self._ask("stop")
 
     def shutdown(self) -> Any:
@@ -181,8 +181,8 @@ class Monitor:
         return _tasks.by_prefix((await self._on_scheduler("ask", method="tasks", arguments={}))["tasks"])
 
     def report(self, path: Path) -> Any:
-        """Writes one self-contained HTML file and returns its path. The file shows the tasks of
-        each worker's threads over time, and a flame graph."""
+        """Writes a self-contained HTML file with the tasks of each worker's threads over time and a
+        flame graph. Returns its path."""
         return self._run(self._report, path)
 
     async def _report(self, path: Path) -> str:
@@ -193,7 +193,7 @@ class Monitor:
         return self._ask("successful_jobs")
 
     def errors(self) -> Any:
-        """Returns the errors of custom metrics, each once a worker."""
+        """Returns the errors of custom metrics, each once per worker."""
         return self._ask("errors")
 
     def where(self) -> Any:

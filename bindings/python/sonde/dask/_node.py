@@ -1,5 +1,5 @@
-"""The agent on a worker's host, except the scheduler's own: one for each host, as long as the host
-has workers.
+"""The agent on each host of workers, except the scheduler's host: it lives as long as the host has
+workers.
 
     worker ─┐                      ┌──────────────── keeper (this module as a program) ─┐
     worker ─┼──Unix socket────────▶│  stdin of `sonde node` ─▶ agent, relay ──TCP──▶ hub │
@@ -33,7 +33,7 @@ LINE_MAX = 65536
 
 
 def address(job: str) -> str:
-    """The path of the keeper's socket, in a private folder."""
+    """Returns the path of the keeper's socket, in a private folder."""
     folder = os.path.join(os.environ.get("TMPDIR") or tempfile.gettempdir(), f"sonde-dask-{os.getuid()}")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     about = os.lstat(folder)
@@ -120,7 +120,7 @@ class Keeper:
             return False
 
     def hear(self) -> Optional[list[str]]:
-        """Complete lines of the node's output; None if the node has ended."""
+        """Returns complete lines of the node's output; None if the node has ended."""
         assert self.node.stdout
         piece = os.read(self.node.stdout.fileno(), LINE_MAX)
         *lines, self.said = (self.said + piece).split(b"\n")
@@ -194,7 +194,7 @@ def main(path: str) -> None:
         print(wrong, flush=True)
         return
     if os.path.exists(path):
-        os.unlink(path)  # the socket of a killed keeper; this process holds the lock
+        os.unlink(path)  # the socket of a killed keeper, because this process holds the lock
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(64)

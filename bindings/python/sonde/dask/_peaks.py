@@ -60,15 +60,15 @@ def _place(tags: dict[str, str]) -> Place:
 
 
 def _series(store: "Store", settings: Settings, kind: str, name: str, periods: list[tuple[int, int]], hosts: dict[str, str]) -> dict[Place, dict[str, str]]:
-    """The tags of all series. A device without a value in some job keeps its place there, because
-    the query for devices covers the whole time."""
+    """Returns the tags of all series. A device without a value in some job keeps its place there,
+    because the query for devices covers the whole time."""
     names = {KINDS[column][1] for column in settings.columns if KINDS.get(column, ("",))[0] == "gpu"} if kind == "gpu" else {name}
     whole = store.query(periods[0][0] // 1_000_000, periods[-1][1] // 1_000_000 + 1, [(each, hosts) for each in sorted(names)], "0all-max")
     return {_place(one["tags"]): one["tags"] for one in whole}
 
 
 def _places(life: "Life", series: dict[Place, dict[str, str]], kind: str, own_gpus: bool) -> list[Place]:
-    """The series of a worker, in the order of its devices."""
+    """Returns the series of a worker, in the order of its devices."""
     if kind == "worker":
         return sorted((place for place in series if place[0] == str(life.worker)), key=lambda place: int(place[2] or 0))
     of_host = [Device(tags) for place, tags in series.items() if place[1] == life.host]

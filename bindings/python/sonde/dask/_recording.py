@@ -32,7 +32,7 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 def settings_tags(settings: Settings, attached_ns: int) -> dict[str, str]:
-    """The state of a Monitor in a dask_recording span."""
+    """Makes the tags of a dask_recording span: the state of a Monitor."""
     said = {"tracking": settings.tracking, "custom": settings.custom, "interval_ms": settings.interval_ms, "own_gpus": settings.own_gpus}
     return {"attached": str(attached_ns), "settings": json.dumps(said, separators=(",", ":"))}
 
@@ -68,7 +68,8 @@ class Recorded:
         )  # fmt: skip
 
     def _when(self, spans: list[dict[str, Any]]) -> list[tuple[int, int]]:
-        """The periods of recording. A period without an end lasts as long as the agents sampled."""
+        """Returns the periods of recording. A period without an end lasts as long as the agents
+        sampled."""
         cleared_ns = max((one["end_ns"] for one in self._store.spans(CLEARED, 0, FOR_EVER_NS) if one["start_ns"] >= self._attached_ns), default=0)
         last_ns = max((one["t_ns"] + 1 for one in self._store.latest(INSTANTS)), default=0)
         found = [(max(one["start_ns"], cleared_ns), one.get("end_ns", last_ns)) for one in spans]
@@ -78,26 +79,26 @@ class Recorded:
         return Rows(gather(self._store, self.settings, self._periods, self._lives, self._attached_ns))
 
     def to_csv(self, path: Path, fname: str = "worker", identity: bool = False, clear_dir: bool = False) -> list[str]:
-        """As Monitor.to_csv()."""
+        """Like Monitor.to_csv()."""
         rows = self._rows()
         if clear_dir:
             _csv.clear(path, fname)
         return rows.write(os.fspath(path), fname, identity)
 
     def to_parquet(self, path: Path, fname: str = "worker", identity: bool = False) -> list[str]:
-        """As Monitor.to_parquet()."""
+        """Like Monitor.to_parquet()."""
         return _tables.write_parquet(self._rows(), path, fname, identity)
 
     def to_arrow(self, identity: bool = False) -> Any:
-        """As Monitor.to_arrow()."""
+        """Like Monitor.to_arrow()."""
         return _tables.whole(self._rows(), identity)
 
     def request_metrics(self) -> list[dict[str, list[Any]]]:
-        """As Monitor.request_metrics()."""
+        """Like Monitor.request_metrics()."""
         return self._rows().by_column()
 
     def get_peaks(self, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True, per_dag: bool = False) -> list[Any]:
-        """As Monitor.get_peaks()."""
+        """Like Monitor.get_peaks()."""
         asked = [workers] if isinstance(workers, int) else None if workers is None else list(workers)
         questions: list[tuple[int, int]] = []
         if self._periods:
@@ -108,26 +109,26 @@ class Recorded:
         return _csv.known_peaks(found, metric, f"in {self._where}")
 
     def task_extremes(self, metric: str = "rss") -> list[dict[str, Any]]:
-        """As Monitor.task_extremes()."""
+        """Like Monitor.task_extremes()."""
         return self._rows().task_extremes(metric)
 
     def _gathered(self) -> dict[str, Any]:
         return _tasks.gather(self._store, self.settings, self._periods, self._lives, self._attached_ns)
 
     def task_prefixes(self) -> list[dict[str, Any]]:
-        """As Monitor.task_prefixes()."""
+        """Like Monitor.task_prefixes()."""
         return _tasks.by_prefix(self._gathered()["tasks"])
 
     def report(self, path: Path) -> str:
-        """As Monitor.report()."""
+        """Like Monitor.report()."""
         return _report.write(path, self._gathered(), os.path.basename(os.path.abspath(self._where)))
 
     def successful_jobs(self) -> list[int]:
-        """As Monitor.successful_jobs()."""
+        """Like Monitor.successful_jobs()."""
         dags = [one for one in self._store.spans("dask_dag", 0, FOR_EVER_NS) if one["start_ns"] >= self._attached_ns]
         bad = {one["tags"]["job"] for one in dags if "end_ns" not in one or one["tags"].keys() & {"error", "unfinished"}}
         return sorted({int(one["tags"]["job"]) for one in dags if one["tags"]["job"] not in bad})
 
     def errors(self) -> list[str]:
-        """As Monitor.errors()."""
+        """Like Monitor.errors()."""
         return self._store.errors(self._attached_ns, FOR_EVER_NS)

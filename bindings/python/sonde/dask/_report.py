@@ -5,7 +5,7 @@ web/report.py makes the page `report.html` from web/src. This module inserts the
 JSON in base64, so that no name in the data can break out of it.
 
     times       whole microseconds; the start of a task is relative to the previous one
-    size        some 30 bytes a task, most of them its key's: 3 MB for 100,000
+    size        some 30 bytes a task, most of them its key: 3 MB for 100,000 tasks
 """
 
 import base64
@@ -30,7 +30,7 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 def write(path: Path, found: dict[str, Any], title: str) -> str:
-    """Writes the report of the results of `_tasks.gather`; returns its path."""
+    """Writes the report from the results of `_tasks.gather`; returns its path."""
     text = json.dumps(packed(found, title), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     data = base64.b64encode(gzip.compress(text.encode(errors="replace"), 6, mtime=0)).decode()
     before, after = PAGE.read_text(encoding="utf-8").split(PLACE)
@@ -40,7 +40,7 @@ def write(path: Path, found: dict[str, Any], title: str) -> str:
 
 
 def packed(found: dict[str, Any], title: str) -> dict[str, Any]:
-    """The data in the form that web/src/report_data.ts reads."""
+    """Returns the data in the form that web/src/report_data.ts reads."""
     tasks: Sequence[Task] = found["tasks"]
     periods: list[tuple[int, int]] = found["periods"]
     origin_ns = min([begin for begin, _ in periods] + [task.start_ns for task in tasks], default=0)
@@ -60,7 +60,7 @@ def packed(found: dict[str, Any], title: str) -> dict[str, Any]:
 
 
 def _workers(lives: "Sequence[Life]") -> list[dict[str, Any]]:
-    """A worker has the name and host of its last life."""
+    """Describes the workers, each with the name and host of its last life."""
     last = {life.worker: {"worker": life.worker, "name": life.name, "host": life.host} for life in lives}
     return [last[worker] for worker in sorted(last)]
 

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from ._store import Store
 
 IDENTITY = ("worker-address", "worker-name", "host", "pid", "gpu-uuid", "gpu-index", "time")
-# A query covers at most this many series of a host, which limits the size of results.
+# Limits a query to this many series of a host, and so the size of results.
 DEVICES_MAX = 16
 
 Task = tuple[int, Optional[int], str]  # start; end, or None if the span is open; key
 
 
 def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], lives: "list[Life]", attached_ns: int) -> dict[str, Any]:
-    """The data for rows, as plain lists and dictionaries."""
+    """Queries the data for rows, as plain lists and dictionaries."""
     found: dict[str, Any] = {"settings": settings, "periods": periods, "lives": lives, "series": [], "at": [], "tasks": []}
     if not periods:
         return found
@@ -53,13 +53,13 @@ def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], l
 
 
 def task_of(span: dict[str, Any]) -> tuple[str, str, int, Optional[int]]:
-    """Worker, key, start and end of a task. The end is None if the worker ended first."""
+    """Returns worker, key, start and end of a task. The end is None if the worker ended first."""
     tags = span["tags"]
     return tags["worker"], tags["key"], span["start_ns"], None if "unfinished" in tags else span.get("end_ns")
 
 
 def at(store: "Store", cluster: str, start_ns: int, end_ns: int) -> list[tuple[int, int, int]]:
-    """Each (start, job, dag) in the order of time."""
+    """Returns each (start, job, dag) in the order of time."""
     series = store.query(start_ns // 1_000_000, end_ns // 1_000_000, [("dask_job", {"cluster": cluster}), ("dask_dag", {"cluster": cluster})])
     by_metric = {one["metric"]: dict(zip(one["t_ns"], one["values"])) for one in series}
     dags = by_metric.get("dask_dag", {})
@@ -73,13 +73,13 @@ class Series:
         self.t_ns, self.values, self.interval_ns = t_ns, values, interval_ns
 
     def at(self, instant_ns: int) -> Any:
-        """The last value since the previous instant; None if there is none."""
+        """Returns the last value since the previous instant; None if there is none."""
         place = bisect.bisect_right(self.t_ns, instant_ns) - 1
         return self.values[place] if place >= 0 and self.t_ns[place] > instant_ns - self.interval_ns else None
 
 
     def between(self, first_ns: int, last_ns: int) -> list[Any]:
-        """The values in this period, or if there are none, the value at its start."""
+        """Returns the values in this period, or if there are none, the value at its start."""
         first, last = bisect.bisect_left(self.t_ns, first_ns), bisect.bisect_right(self.t_ns, last_ns)
         found = self.values[first:last] or [self.at(first_ns)]
         return [value for value in found if value is not None]
@@ -139,7 +139,7 @@ class Rows:
         return sorted(self.lives)
 
     def of(self, worker: int, identity: bool = False) -> Iterator[list[Any]]:
-        """The rows of a worker in the order of their times."""
+        """Yields the rows of a worker in the order of their times."""
         lives = self.lives[worker]
         for place_of_life, life in enumerate(lives):
             devices = devices_of(life, list(self.devices.get(life.host, {}).values()), self.settings.own_gpus)
@@ -166,20 +166,20 @@ class Rows:
         return written
 
     def by_column(self) -> list[dict[str, list[Any]]]:
-        """For each worker, a dictionary from columns to lists of values."""
+        """Returns for each worker a dictionary from columns to lists of values."""
         of_workers = [list(self.of(worker)) for worker in self.workers]
         return [{column: [row[place] for row in mine] for place, column in enumerate(self.columns)} for mine in of_workers]
 
     def task_extremes(self, metric: str) -> list[dict[str, Any]]:
-        """As Monitor.task_extremes()."""
+        """Like Monitor.task_extremes()."""
         for needed in ("tasks", metric):
             if needed not in self.settings.columns:
                 raise KeyError(f"{needed!r} was not tracked; there is {', '.join(self.settings.columns) or 'nothing'}")
         return list(self.extremes(metric))
 
     def extremes(self, metric: str) -> Iterator[dict[str, Any]]:
-        """For each executed task: worker, key, seconds (None: it still runs, or its worker died),
-        and the metric's `min` and `max` of each device meanwhile."""
+        """Yields for each executed task: worker, key, seconds (None: it still runs, or its worker
+        died), and the metric's `min` and `max` of each device meanwhile."""
         kind, name = KINDS.get(metric, ("worker", custom_series(metric)))
         for worker in self.workers:
             of_lives = [(task, life) for place, life in enumerate(self.lives[worker]) for task in self.tasks.get((worker, place), [])]
@@ -213,14 +213,14 @@ class Rows:
 
 
 def thinned(instants: Sequence[int], interval_ns: int) -> list[int]:
-    """The first instant of each interval. The agent may sample more often for another monitor of
-    the run, or for the run around the cluster."""
+    """Returns the first instant of each interval. The agent may sample more often for another
+    monitor of the run, or for the run around the cluster."""
     return [instant for before, instant in zip([instants[0] - 1, *instants], instants) if before // interval_ns != instant // interval_ns] if instants else []
 
 
 def life_of(lives: "list[Life]", start_ns: int) -> Optional[int]:
-    """The index of the life in which a worker began a task; None: a process from before these lives
-    began it.
+    """Returns the index of the life in which a worker began a task; None if a process from before
+    these lives began it.
 
     A task ends with its life at the latest, because the span of a killed process stays open. The
     worker's clock stamps both the task and `joined_ns`, so they are comparable although the clocks
@@ -246,7 +246,8 @@ class Running:
 
 
 def devices_of(life: "Life", devices: list[Device], own: bool) -> list[Device]:
-    """All devices of the host, or the worker's own one: the first in its CUDA_VISIBLE_DEVICES."""
+    """Returns all devices of the host, or the worker's own one: the first in its
+    CUDA_VISIBLE_DEVICES."""
     devices = sorted(devices, key=lambda device: device.order)
     first = own_gpu(life.devices) if own else None
     if first is None:

@@ -81,7 +81,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.node: Optional[dict[str, Any]] = None
         self.host = host_name()
         self.recording: Optional[OpenSpan] = None  # the span of the last period
-        self.warning = ""  # attach() reports that it cannot meet a setting
+        self.warning = ""  # a setting that cannot be met; attach() reports it
         # the timer for the current stretch
         self.looks: Optional[asyncio.TimerHandle] = None
 
@@ -113,7 +113,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             raise
 
     def _start_service(self) -> None:
-        """The run around this cluster, else a run of this process."""
+        """Uses the run around this cluster, else starts a run of this process."""
         global _shared
         with _sharing:
             if _shared and _shared.service.runs:
@@ -159,13 +159,14 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return job
 
     def _grain_ms(self) -> int:
-        """The grid of all sampling instants: of agents, which may have another rate in a run around
-        the cluster, and of workers."""
+        """Returns the grid of all sampling instants: of agents, which may have another rate in a
+        run around the cluster, and of workers."""
         rate_ms = self._rate_ms()
         return 1 if rate_ms is None else math.gcd(self.settings.interval_ms, rate_ms) or 1
 
     def _rate_ms(self) -> Optional[int]:
-        """The agent's sampling interval. None: the agent of a node whose run was started elsewhere.
+        """Returns the agent's sampling interval. None: this process did not start the run of the
+        agent.
         """
         try:
             return round(float(self._job(os.path.dirname(self.environment["SONDE_SOCKET"]))["rate"]) * 1000)
@@ -173,7 +174,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             return None
 
     def _for_nodes(self) -> dict[str, Any]:
-        """The input of `sonde node` on another host."""
+        """Makes the input of `sonde node` for another host."""
         folder = os.path.dirname(self.environment["SONDE_SOCKET"])
         job = self._job(folder)
         with open(os.path.join(folder, "key"), "rb") as key:
@@ -255,7 +256,8 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             identity["joined_ns"], time.time_ns(),
         )
         if life.address not in self.life_spans:
-            life.begin_ns = self._cut()  # a stretch is a worker's as a whole or not at all
+            # so that each stretch is a worker's as a whole or not at all
+            life.begin_ns = self._cut()
             self.lives.append(life)
             self.life_spans[life.address] = open_span("dask_worker", self._tags(**life.tags()), None, life.begin_ns)
         told = {"worker": life.worker, "cluster": self.settings.cluster, "socket": self.environment["SONDE_SOCKET"], "level": self.level}
@@ -284,17 +286,18 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.jobs.graph(str(client), keys or (), tasks or keys or (), state, span)
 
     def _span_of(self, scheduler: Any, of_keys: dict[Any, Any]) -> Optional[str]:
-        """The name of the outermost distributed.span around this graph. Dask's own spans get whole
-        groups of tasks, such as all tasks of one function, in the span of the first task; plugins
-        see only that. The annotations of the client stay in the computation for later graphs; a
-        copy distinguishes old annotations from new ones."""
+        """Returns the name of the outermost distributed.span around this graph. Dask puts whole
+        groups of tasks, such as all tasks of one function, into the span of the first task; plugins
+        see only that span. The annotations of the client stay in the computation for later graphs;
+        a copy distinguishes old annotations from new ones."""
         computation = scheduler.computations[-1] if scheduler.computations else None
         said = getattr(computation, "annotations", None)
         if "spans" not in scheduler.extensions or said is None:
             return _outermost(of_keys.values())
         given = said.get("span")
         if given is None or given is self.given_span:
-            # Of collections that were made in a span: Dask gives each such group a span of its own.
+            # Collections that were made in a span have tuples as keys; Dask gives each such group a
+            # span of its own.
             return _outermost(span for key, span in of_keys.items() if isinstance(key, tuple))
         self.given_span = said["span"] = dict(given)
         return _outermost([given])
@@ -363,7 +366,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return {name: self.environment.get(f"SONDE_{name.upper()}", "") for name in ("url", "job", "token_file")}
 
     def _periods(self) -> list[tuple[int, int]]:
-        """The periods of recording, without cleared ones."""
+        """Returns the periods of recording, without cleared ones."""
         now_ns = time.time_ns()
         found = []
         for begin, end in self.periods:
@@ -374,9 +377,9 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return found
 
     async def settle(self) -> None:
-        """Waits until the store has everything that was emitted and sampled before now, or before
-        the end of recording. It waits at most SETTLE_S for a worker whose task holds the
-        interpreter lock, and for an agent that does not sample."""
+        """Waits until the store has all data that were emitted and sampled before now, or before
+        the end of recording. For a worker whose task holds the interpreter lock, and for an agent
+        that does not sample, it waits at most SETTLE_S."""
         self.mark += 1
         self.marks(self.mark)
         waiting = {"scheduler"}
@@ -407,7 +410,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             time.sleep(LOOK_S)
 
     async def recorded(self) -> dict[str, Any]:
-        """The data for the rows of all workers."""
+        """Returns the data for the rows of all workers."""
         await self.settle()
         return await asyncio.get_running_loop().run_in_executor(None, self._recorded)
 
@@ -417,7 +420,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return gather(self.store, self.settings, self._periods(), list(self.lives), self.attached_ns)
 
     async def tasks(self) -> dict[str, Any]:
-        """The data for Monitor.task_prefixes() and report()."""
+        """Returns the data for Monitor.task_prefixes() and report()."""
         await self.settle()
         return await asyncio.get_running_loop().run_in_executor(None, self._tasks)
 
@@ -458,7 +461,7 @@ def _outermost(spans: Iterable[Any]) -> Optional[str]:
 
 
 async def attach(settings: Settings, dask_scheduler: Any = None) -> Optional[Exception]:
-    """install(), for clients."""
+    """Implements install(), for clients."""
     try:
         await install(settings, dask_scheduler)
     except (OSError, RuntimeError) as error:

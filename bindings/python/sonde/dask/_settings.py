@@ -16,7 +16,7 @@ MARK = "dask_mark"
 # The data in one row of a worker. Order and names are those of the CSV files.
 #   gpu      a series of the agent for each GPU of the node
 #   worker   a series that the worker emits about itself
-#   tasks    the keys that were executing at the instant
+#   tasks    the keys of the tasks that were executing at the instant
 KINDS = {
     "total-mem": ("gpu", "gpu_memory_used_bytes"),
     "mem-util": ("gpu", "gpu_memory_used_percent"),
@@ -55,21 +55,21 @@ class Settings:
     mem_limit: int = 0
     dump_loc: str = "temp"
     cluster: str = ""  # the tag of this cluster's series and spans: the scheduler's address
-    csv: str = ""  # where the scheduler writes the files at its end; "" = nowhere
+    csv: str = ""  # folder for the files that the scheduler writes at its end; "" = none
 
     @property
     def columns(self) -> list[str]:
-        """The columns of the tracked metrics, in the order of a file."""
+        """Returns the columns of the tracked metrics, in the order of a file."""
         return [name for name in KINDS if name in self.tracking] + self.custom
 
     @property
     def level(self) -> int:
-        """The level that the agents have to record at."""
+        """Returns the level at which the agents have to record."""
         return 3 if any(KINDS[name][0] == "gpu" for name in self.tracking) else 2
 
 
 def check(tracking: Any, job_type: Any, interval_ms: Any, mem_limit: Any, custom: list[str]) -> None:
-    """Checks names of metrics. Raises ValueError for unknown ones."""
+    """Checks the settings of attach(). Raises ValueError for invalid ones."""
     unknown = [name for name in tracking if name not in KINDS]
     if unknown:
         raise ValueError(f"unknown metric {unknown[0]!r}; there is {', '.join(KINDS)}, and custom_metrics")
@@ -86,13 +86,13 @@ def check(tracking: Any, job_type: Any, interval_ms: Any, mem_limit: Any, custom
 
 
 def custom_series(name: str) -> str:
-    """The name of a custom metric's series in the store, where names have no blanks."""
+    """Returns the name of a custom metric's series in the store, where names have no blanks."""
     return "dask_custom_" + re.sub(r"[^\w./:-]", "_", name)
 
 
 def own_gpu(visible: Optional[str]) -> Optional[str]:
-    """The first entry of CUDA_VISIBLE_DEVICES, an index or a UUID. None if the variable is not set,
-    "" if no GPU is visible."""
+    """Returns the first entry of CUDA_VISIBLE_DEVICES, an index or a UUID. None if the variable is
+    not set, "" if no GPU is visible."""
     if visible is None:
         return None
     first = visible.split(",")[0].strip()

@@ -26,11 +26,11 @@ class Store:
 
     def __init__(self, connection: Connection, cluster: Optional[str]) -> None:
         self.connection, self.cluster = connection, cluster
-        self.given_up: set[str] = set()  # hosts
+        self.given_up: set[str] = set()  # hosts that queries no longer wait for
 
     def _ask(self, path: str, body: Optional[dict[str, Any]] = None) -> Any:
-        """The result from all nodes. If a node is late, the query is repeated for up to LATE_S.
-        After that, the node is reported and no longer waited for."""
+        """Returns the result from all nodes. If a node is late, the query is repeated for up to
+        LATE_S. After that, the node is reported, and later queries do not wait for it."""
         deadline = time.monotonic() + LATE_S
         while True:
             answer = json.loads(self.connection.ask(path, None if body is None else json.dumps(body)))
@@ -44,9 +44,9 @@ class Store:
     def query(
         self, start_ms: int, end_ms: int, metrics: Sequence[tuple[str, dict[str, str]]], downsample: Optional[str] = None, per_span: Optional[str] = None
     ) -> list[dict[str, Any]]:
-        """The single series of each (metric, tags); as the value of a tag, * matches any value, and
-        a|b either of two. A metric that was never recorded has none. `per_span`: one value for each
-        span of this name."""
+        """Returns the single series of each (metric, tags); as the value of a tag, * matches any
+        value, and a|b either of two. A metric that was never recorded has none. `per_span`: one
+        value for each span of this name."""
         known = {metric["name"] for metric in self._ask("/sonde/v1/metrics")["metrics"]}
         queries = []
         how: dict[str, Any] = {name: value for name, value in (("downsample", downsample), ("spans", per_span and {"name": per_span, "tags": {"cluster": self.cluster}})) if value}
@@ -76,7 +76,8 @@ class Store:
         return list(whole.values())
 
     def latest(self, match: str) -> list[dict[str, Any]]:
-        """Tags, t_ns and value of the last point of each series that matches metric{tag=value}."""
+        """Returns tags, t_ns and value of the last point of each series that matches
+        metric{tag=value}."""
         found: list[dict[str, Any]] = self._ask(f"/sonde/v1/series?{urllib.parse.urlencode({'match': match, 'limit': 0})}&latest")["series"]
         return found
 
@@ -87,7 +88,7 @@ class Store:
         return found
 
     def all_spans(self, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
-        """The spans of all names and clusters."""
+        """Returns the spans of all names and clusters."""
         asked = urllib.parse.urlencode({"start": start_ns // 1_000_000, "end": end_ns // 1_000_000 + 1, "limit": 0})
         found: list[dict[str, Any]] = self._ask(f"/sonde/v1/spans?{asked}")["spans"]
         return found
@@ -98,11 +99,11 @@ class Store:
         return [one for one in found if one["tags"].get("cluster") == self.cluster]
 
     def errors(self, start_ns: int, end_ns: int) -> list[str]:
-        """The errors of custom metrics."""
+        """Returns the errors of custom metrics."""
         return [f"worker {one['tags'].get('worker')}: {one['text']}" for one in self.annotations(start_ns, end_ns, "dask_custom_error")]
 
 
 def connected(environment: dict[str, str]) -> Connection:
-    """A connection to the run that these variables name."""
+    """Connects to the run that these variables name."""
     token = pathlib.Path(environment["SONDE_TOKEN_FILE"]).read_text().strip()
     return Connection(environment["SONDE_URL"], token, TIMEOUT_S)

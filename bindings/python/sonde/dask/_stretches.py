@@ -1,7 +1,7 @@
-"""Stretches: the job and dag of the cluster as consecutive spans, so that one query returns the
-peaks of all of them.
+"""Stretches: records the job and dag of the cluster as consecutive spans, so that one query returns
+the peaks of all of them.
 
-A *stretch* is a period in which nothing changes that peaks are grouped by: the job and dag, the set
+A *stretch* is a period in which the keys that group peaks do not change: the job and dag, the set
 of workers, and whether the monitor records. So every value belongs as a whole to one job and dag,
 and to each worker as a whole or not at all::
 
@@ -82,7 +82,7 @@ class Stretches:
 
 
 def questions_of(starts: Sequence[int], first_ns: int, last_ns: int) -> list[tuple[int, int]]:
-    """The parts of a recording whose stretches began at these times."""
+    """Returns the parts of a recording whose stretches began at these times."""
     return _parts(starts[::PAGE], first_ns, last_ns)
 
 

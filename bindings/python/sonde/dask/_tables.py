@@ -39,7 +39,7 @@ def _pyarrow(module: str = "pyarrow") -> Any:
 
 
 def _alone(cell: Any) -> Any:
-    """The value of a cell that is not missing."""
+    """Returns the value of a cell that is not missing."""
     return (cell[0] if cell else None) if isinstance(cell, (list, tuple)) else cell
 
 
@@ -68,7 +68,7 @@ def _column(pyarrow: Any, column: str, cells: Sequence[Any]) -> Any:
 
 
 def to_arrow(worker: int, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Any:
-    """The rows of one worker as a pyarrow.Table."""
+    """Returns the rows of one worker as a pyarrow.Table."""
     pyarrow = _pyarrow()
     by_column = list(zip(*rows)) or [()] * len(columns)
     arrays = [_column(pyarrow, column, cells) for column, cells in zip(columns, by_column)]
@@ -77,7 +77,7 @@ def to_arrow(worker: int, columns: Sequence[str], rows: Iterable[Sequence[Any]])
 
 
 def whole(rows: Rows, identity: bool = False) -> Any:
-    """The rows of all workers as one pyarrow.Table."""
+    """Returns the rows of all workers as one pyarrow.Table."""
     columns = [*rows.columns, *(IDENTITY if identity else ())]
     tables = [to_arrow(worker, columns, rows.of(worker, identity)) for worker in rows.workers]
     return _pyarrow().concat_tables(tables) if tables else to_arrow(0, columns, ())

@@ -28,7 +28,7 @@ class Task(NamedTuple):
     worker: int
     key: str  # as written in a file
     start_ns: int
-    end_ns: int  # the end of its worker or of the recording if the task has no end of its own
+    end_ns: int  # that of its worker or of the recording if the task has no end of its own
     finished: bool
     failed: bool
     nbytes: Optional[int]  # of its result; None if it has no result, or Dask does not know the size
@@ -47,8 +47,8 @@ class Inner(NamedTuple):
 
 
 def gather(store: "Store", settings: "Settings", periods: list[tuple[int, int]], lives: "list[Life]", attached_ns: int) -> dict[str, Any]:
-    """All recorded tasks in the order of their starts, and the spans within them, as plain lists
-    and dictionaries."""
+    """Returns all recorded tasks in the order of their starts, and the spans within them, as plain
+    lists and dictionaries."""
     found: dict[str, Any] = {"cluster": settings.cluster, "periods": periods, "lives": lives, "at": [], "tasks": [], "inner": []}
     if not periods:
         return found
@@ -66,7 +66,7 @@ def gather(store: "Store", settings: "Settings", periods: list[tuple[int, int]],
 
 
 def task_of(span: dict[str, Any], lives: "dict[int, list[Life]]", last_ns: int) -> Optional[Task]:
-    """The task of a span; None if a process from before these lives began it."""
+    """Returns the task of a span; None if a process from before these lives began it."""
     tags = span["tags"]
     of_worker = lives.get(int(tags["worker"]), [])
     place = life_of(of_worker, span["start_ns"])
@@ -85,8 +85,8 @@ def _recorded(task: Task, periods: Sequence[tuple[int, int]]) -> bool:
 
 
 def inner_of(spans: Iterable[dict[str, Any]], tasks: Sequence[Task]) -> list[Inner]:
-    """The spans within these tasks, each behind its parent. A span may outlast its task; it is cut
-    off at the end of the task."""
+    """Returns the spans within these tasks, each after its parent. A span may outlast its task; it
+    is cut off at the end of the task."""
     of_task = {task.id: place for place, task in enumerate(tasks)}
     places: dict[int, tuple[int, int]] = {}  # span → its task, its own index
     found: list[Inner] = []
@@ -108,7 +108,7 @@ def inner_of(spans: Iterable[dict[str, Any]], tasks: Sequence[Task]) -> list[Inn
 
 
 def by_prefix(tasks: Iterable[Task]) -> list[dict[str, Any]]:
-    """The rows of Monitor.task_prefixes()."""
+    """Returns the rows of Monitor.task_prefixes()."""
     of: dict[str, list[Task]] = {}
     for task in tasks:
         of.setdefault(_keys.prefix(_keys.read(task.key)[0]), []).append(task)

@@ -33,11 +33,11 @@ END = "sonde_end"  # the handler that the scheduler calls
 # Metrics that the kernel measures, in the order of their values; `_figures` has those of Dask.
 OF_KERNEL = ("cpu", "rss")
 KEY_MAX_BYTES = 1000  # of a key, in the span's tag
-ERRORS_MAX = 100  # different errors that are kept, at most
+ERRORS_MAX = 100  # number of different errors that are kept
 
 
 def key_text(key: Any) -> str:
-    """The key as in a file."""
+    """Returns the key as in a file."""
     text = _keys.write([key])
     if len(text.encode()) > KEY_MAX_BYTES:
         text = text.encode()[: KEY_MAX_BYTES - 3].decode(errors="ignore") + "…"
@@ -45,8 +45,8 @@ def key_text(key: Any) -> str:
 
 
 def task_span() -> Optional[OpenSpan]:
-    """The span of the task that this thread executes, as the parent of the spans that the task
-    opens."""
+    """Returns the span of the task that this thread executes, as the parent of the spans that the
+    task opens."""
     try:
         worker = get_worker()
     except ValueError:
@@ -118,8 +118,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
     # ---- measurements
 
     def _questions(self) -> list[Callable[[int], None]]:
-        """The functions that measure something for an instant. Each has a thread, so a slow one
-        delays only its own values."""
+        """Returns the functions that measure values for an instant. Each has a thread, so a slow
+        one delays only its own values."""
         found: list[Callable[[int], None]] = []
         own = [name for name in self.settings.tracking if KINDS[name][0] == "worker"]
         if set(own) & set(OF_KERNEL):
@@ -144,7 +144,7 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         self.watch = Watch(self._metrics(OF_KERNEL), self.settings.interval_ms)
 
     def _own_figures(self) -> Callable[[int], None]:
-        """Dask's own metrics."""
+        """Returns the function that measures Dask's own metrics."""
         figures, group = Figures(self.worker), self._metrics(Figures.names)
 
         def measure(instant_ns: int) -> None:
@@ -205,12 +205,12 @@ class Custom:
 
 
 def host_name() -> str:
-    """This host's name in the tag `host` of the agent."""
+    """Returns this host's name as in the agent's tag `host`."""
     return socket.gethostname().split(".")[0]
 
 
 def identity(worker: Any) -> dict[str, Any]:
-    """The identity of a worker in its rows."""
+    """Returns the identity of a worker in its rows."""
     return {
         "name": str(worker.name),
         "address": worker.address,

@@ -5,8 +5,8 @@
     vis.lines("folder/worker_0.csv", 1, ["compute-util", "mem-util"], save="job1.png")
 
 The metrics are drawn one below the other over one time axis. All functions return Matplotlib's
-figure: a notebook shows it as the last value of a cell, a script with ``matplotlib.pyplot.show()``.
-A saved figure is closed and not shown.
+figure. A notebook shows it as the last value of a cell; a script calls
+``matplotlib.pyplot.show()``. A saved figure is closed and not shown.
 """
 
 import bisect
@@ -81,12 +81,13 @@ class _Job:
             yield range(found[0], found[-1] + 1)
 
     def apart(self) -> float:
-        """The usual number of seconds between two rows."""
+        """Returns the usual number of seconds between two rows."""
         steps = [after - before for before, after in zip(self.times, self.times[1:]) if after > before]
         return statistics.median(steps) if steps else 1.0
 
     def dag_stretches(self) -> Iterator[tuple[float, float, Optional[int]]]:
-        """Start, end and number of each dag. A dag of a single row lasts for one interval."""
+        """Returns start, end and number of each dag. A dag of a single row lasts for one
+        interval."""
         for stretch in self.stretches():
             runs = [(dag, next(places)) for dag, places in groupby(stretch, key=self.dags.__getitem__)]
             last = self.times[stretch[-1]]
@@ -96,7 +97,8 @@ class _Job:
 
 
 def _scaled(unit: str, values: list[list[Optional[float]]]) -> tuple[str, float, list[list[Optional[float]]]]:
-    """The unit as the axis shows it, what values are divided by for it, and the values."""
+    """Returns the unit as the axis shows it, the number that divides the values for it, and the
+    divided values."""
     shown, divisor = scale(unit, max((abs(value) for row in values for value in row if value is not None), default=0))
     return shown, divisor, [[None if v is None else v / divisor for v in row] for row in values]
 
@@ -120,8 +122,8 @@ def _panel(recording: _csv.Recording, rows: list[Sequence[Any]], metric: str, al
 
 
 def _memory_of_a_gpu(recording: _csv.Recording, rows: list[Sequence[Any]]) -> Optional[float]:
-    """The total bytes, from the use in bytes and in percent. None: one of them is missing, or the
-    percentages have another meaning, as in files of dask-metrics."""
+    """Returns the total bytes, from the use in bytes and in percent. None if one of them is
+    missing, or if the percentages have another meaning, as in files of dask-metrics."""
     if not {TOTAL, PERCENT} <= set(recording.columns):
         return None
     used, percent = recording.columns.index(TOTAL), recording.columns.index(PERCENT)
@@ -185,7 +187,7 @@ class _Canvas(Canvas):
         _draw.shade(self.axes, LIGHT, named, self.width_points, self.font_points)
 
     def raise_title(self) -> None:
-        """The title, above the numbers of the dags."""
+        """Writes the title above the numbers of the dags."""
         self.axes[0].set_title(self.job.panels[0].metric, pad=1.5 * self.font_points)
 
     def finish(self, save: Optional[_csv.Path]) -> Any:
@@ -252,7 +254,7 @@ def _draw_boxes(canvas: _Canvas, axis: Any, panel: _Panel, freq: int) -> None:
 
 
 def _mark_dags_of_boxes(canvas: _Canvas, freq: int) -> None:
-    """The dags of boxes: a dag begins within the box that has its first record."""
+    """Marks the dags of boxes: a dag begins within the box that has its first record."""
     dags = canvas.job.dags
     runs = [(dag, next(places)) for dag, places in groupby(range(len(dags)), key=dags.__getitem__)]
     borders = [place / freq - 0.5 for _, place in runs] + [len(canvas.job.times[::freq]) - 0.5]
@@ -260,7 +262,8 @@ def _mark_dags_of_boxes(canvas: _Canvas, freq: int) -> None:
 
 
 def _label_boxes(canvas: _Canvas, freq: int) -> None:
-    """The first timestamp of each box; if there is no room for all, round times at their positions.
+    """Labels each box with its first timestamp, or, if there is no room for all, marks round times
+    at their positions.
     """
     firsts = canvas.job.times[::freq]
     apart = (firsts[-1] - firsts[0]) / max(1, len(firsts) - 1) or 1
@@ -279,7 +282,7 @@ def _label_boxes(canvas: _Canvas, freq: int) -> None:
 
 
 def _place(firsts: Sequence[float], time: float) -> float:
-    """The position of a time between those of boxes."""
+    """Returns the position of a time between those of boxes."""
     after = bisect.bisect_left(firsts, time)
     if after == 0 or firsts[after] == time:
         return after

@@ -1,14 +1,14 @@
-"""Pictures of metrics and spans, of running jobs and of recordings. Needs Matplotlib.
+"""Draws pictures of metrics and spans, from running jobs and recordings. Needs Matplotlib.
 
     import sonde
 
     axis = sonde.plot.lines("avg:1s-avg:cpu_percent{host=*}", "last")
     sonde.plot.save(axis.figure, "cpu.svg")
 
-The functions take an expression of `sonde query` or a result of AnalysisClient.query(), or a list
-of them, and return Matplotlib's axes: one, or a list of them for a list. `runs` is what
-AnalysisClient takes, or a client; several runs are drawn over each other, from the start of each.
-A missing value is a gap. docs/plot.md says how the pictures are made.
+The functions take an expression of `sonde query`, a result of AnalysisClient.query(), or a list of
+these. They return Matplotlib's axes: one, or a list of them for a list. `runs` is a client, or what
+AnalysisClient accepts. Several runs are drawn over each other, each from its own start. A missing
+value is a gap. docs/plot.md describes the pictures.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from ._picture import MISSING, Picture, fit_time, noted
 
 __all__ = ["MISSING", "boxes", "heatmap", "lines", "noted", "save", "spans"]
 
-_LINES_MAX = 12  # more series are drawn as a band
+_LINES_MAX = 12  # more series than this are drawn as a band
 
 Runs = Union[None, Where, Iterable[Where]]
 Asked = Union[What, Sequence[What]]
@@ -54,14 +54,14 @@ def lines(
     size: Optional[tuple[float, float]] = None,
     ax: Any = None,
 ) -> Any:
-    """Draws a line for each series. More than `most` series are drawn as a band: least to greatest
-    value, middle half, mean, and the series that are far from the others by name.
+    """Draws a line for each series. More than `most` series are drawn as a band: lowest to highest
+    value, middle half and mean. Series that are far from the others have lines with their names.
 
     `downsample` ("10s-avg") applies to expressions without one. `per_span` draws one value for each
-    span of that name, at its start. `mark_spans` shades every second span of that name.
-    `from_start` puts seconds since the start of the run on the axis, in place of the time of day;
-    that is the default for several runs. `theme` is "light" or "dark", `size` is in inches, `ax` is
-    the axis to draw on, or a list of them.
+    span of that name, at its start. `mark_spans` shades every second span of that name. With
+    `from_start`, the axis shows seconds since the start of the run instead of the time of day; this
+    is the default for several runs. `theme` is "light" or "dark", `size` is in inches, `ax` is the
+    axis to draw on, or a list of them.
     """
     panels, known = _data.ask(what, runs, start, end, downsample, per_span, mark_spans, annotations)
     picture = Picture(panels, known, from_start, ax, theme, size)
@@ -99,7 +99,8 @@ def heatmap(
     ax: Any = None,
 ) -> Any:
     """Draws a row for each series over time; a stronger colour is a higher value, and missing
-    values are grey. If there are more points than columns, a column shows the mean of an interval.
+    values are grey. If there are more points than columns, each column shows the mean of an
+    interval.
 
     The other parameters are those of lines().
     """
@@ -141,13 +142,14 @@ def boxes(
     size: Optional[tuple[float, float]] = None,
     ax: Any = None,
 ) -> Any:
-    """Draws boxes with whiskers over time, each of all points of all series within `every` seconds
-    (default: some 30 boxes). With `by`, a tag or several, each box is made of all points of the
-    series with the same values of these tags; `by="run"` is the default for several runs.
+    """Draws boxes with whiskers over time. Each box contains all points of all series within
+    `every` seconds (default: some 30 boxes). With `by`, one or several tags, each box contains all
+    points of the series with the same values of these tags; the default for several runs is
+    `by="run"`.
 
-    The box reaches from the first to the third quartile, the line in it is the median. A whisker
-    ends at the last point within 1.5 times the length of the box; dots are points beyond, at most
-    the 200 outermost of a box. The other parameters are those of lines().
+    The box reaches from the first to the third quartile; its line is the median. A whisker ends at
+    the last point within 1.5 times the length of the box; dots are points beyond, at most the 200
+    outermost of a box. The other parameters are those of lines().
     """
     panels, known = _data.ask(what, runs, start, end, downsample, per_span, mark_spans, annotations)
     keys = ["run"] if by is None and len(known) > 1 else [by] if isinstance(by, str) else list(by or ())
@@ -184,12 +186,12 @@ def spans(
     size: Optional[tuple[float, float]] = None,
     ax: Any = None,
 ) -> Any:
-    """Draws spans over time as bars, in a row for each host, rank or worker; spans within a span
-    are below it. Names are colours. A bar without an end on the right is pale.
+    """Draws spans over time as bars, with rows for each host, rank or worker; spans within a span
+    are below it. The colour stands for the name. The bar of a span that has not ended is pale on
+    the right.
 
-    `names` is the name of the spans, or a list of names; the default is all spans. `names` may also
-    be a list that AnalysisClient.spans() has returned. Returns the axis. The other parameters are
-    those of lines().
+    `names` is a name or a list of names (default: all spans), or a list that AnalysisClient.spans()
+    has returned. Returns the axis. The other parameters are those of lines().
     """
     if isinstance(names, Spans) or (names and not isinstance(names, str) and all(isinstance(one, dict) for one in names)):
         found = [(0, dict(span)) for span in names if isinstance(span, dict)]
@@ -205,7 +207,7 @@ def spans(
             there = sorted({span["name"] for _, span in everything})
             raise ValueError(f"no span {', '.join(sorted(absent))!r}; there is {', '.join(there[:8]) or 'none'}")
         for run in known:
-            run.spans = []  # they are the picture, not its shades
+            run.spans = []  # the bars show the spans, so the axis needs no shades
     lanes, rows = _bars.lanes_of(found, known)
     height = min(9.0, max(1.4, 0.26 * rows))
     picture = Picture([Panel("", "", "", [])], known, from_start, ax, theme, size or (12.0, 1.2 + height))

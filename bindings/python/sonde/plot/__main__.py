@@ -1,4 +1,4 @@
-"""`sonde plot`: the command has read its options and found the runs; this draws and saves.
+"""`sonde plot`: the command has read its options and found the runs; this program draws and saves.
 
 The argument is the path of the picture. The request is one JSON object on standard input, because
 it may have the token of an address:
@@ -26,7 +26,7 @@ def _fail(words: object, code: int = _FAILED) -> int:
 
 
 def draw(request: dict[str, Any], output: str) -> int:
-    """Draws and saves; the exit code."""
+    """Draws and saves; returns the exit code."""
     from .. import plot
     from .._client import ClientError
     from . import _figure

@@ -1,4 +1,4 @@
-"""Spans as bars."""
+"""Draws spans as bars."""
 
 import math
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from ._data import Run
 from ._figure import library
 from ._picture import Picture
 
-_NAMED_SPANS = 7  # names of spans with a colour of their own, by their total time
+_NAMED_SPANS = 7  # number of names with a colour of their own; those with the largest total times
 
 Lane = tuple[str, list[tuple[int, int, dict[str, Any]]]]  # a label, and (row, run, span)
 
 
 def lanes_of(found: Sequence[tuple[int, dict[str, Any]]], runs: Sequence[Run]) -> tuple[list[Lane], int]:
-    """Each host, and each rank or worker of it, has as many rows as spans overlap; a span that
-    contains others is above them. How many rows there are in all."""
+    """Returns the lanes, and the total number of rows. Each host, and each rank or worker of it,
+    has as many rows as its spans overlap; a span is above the spans within it."""
     groups: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for number, span in found:
         tags = span["tags"]
@@ -25,7 +25,7 @@ def lanes_of(found: Sequence[tuple[int, dict[str, Any]]], runs: Sequence[Run]) -
     lanes: list[Lane] = []
     row = 0
     for (number, label), members in sorted(groups.items(), key=lambda item: (item[0][0], _data.natural(item[0][1]))):
-        free: list[int] = []  # when each row of the lane is free again
+        free: list[int] = []  # time from which each row of the lane is free again
         placed = []
         for span in sorted(members, key=lambda one: (int(one["start_ns"]), -int(one.get("end_ns", runs[number].end_ns)))):
             end = int(span.get("end_ns", runs[number].end_ns))
@@ -46,7 +46,8 @@ def draw_bars(picture: Picture, axis: Any, lanes: Sequence[Lane], rows: int) -> 
     for _, placed in lanes:
         for row, number, span in placed:
             begin, end = (float(x) for x in picture.time([int(span["start_ns"]), int(span.get("end_ns", picture.runs[number].end_ns))], number))
-            # Every second bar of a name in a row is paler, so that neighbours can be told apart.
+            # In each row, every second bar of a name is paler, so that readers can distinguish
+            # neighbours.
             odd = placed_in[row, span["name"]] = not placed_in.get((row, span["name"]), True)
             bars.append((row, begin, end, span, odd))
             total[span["name"]] = total.get(span["name"], 0.0) + end - begin

@@ -1,4 +1,4 @@
-"""What is drawn: expressions asked of runs, as numbers with names."""
+"""The data of pictures: runs expressions as queries on runs, and returns numbers with names."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from ._figure import library
 Where = Union[AnalysisClient, str, "os.PathLike[str]"]
 What = Union[str, Result]
 
-_GAP = 2.5  # steps longer than so many usual ones are gaps
-_USUAL = 0.9  # the quantile of the steps that is the usual one
+_GAP = 2.5  # steps longer than this many usual ones are gaps
+_USUAL = 0.9  # the quantile of all steps that counts as the usual one
 _DOWNSAMPLE = re.compile(r"(?:[0-9]+(?:ms|[smhdwny])c?|0all)-[A-Za-z0-9]")
 
 
@@ -29,7 +29,7 @@ class Curve:
     times: Any  # int64 nanoseconds since the epoch, ascending
     values: Any  # float64; NaN is missing
     run: int = 0
-    name: str = ""  # what tells it from the others of its panel
+    name: str = ""  # distinguishes it from the others of its panel
 
 
 @dataclass
@@ -38,14 +38,16 @@ class Panel:
 
     expression: str
     metric: str
-    unit: str  # of the catalogue, with "/s" of a rate
+    unit: str  # the catalogue's, with "/s" for a rate
     curves: list[Curve]
-    common: dict[str, str] = field(default_factory=dict)  # tags that all have
+    common: dict[str, str] = field(default_factory=dict)  # tags with the same value in all curves
 
-    domains: dict[str, str] = field(default_factory=dict)  # of names of hosts, if all have the same
+    # by tag with names of hosts: the domain, if all have the same
+    domains: dict[str, str] = field(default_factory=dict)
 
     def value(self, key: str, curve: Curve) -> str:
-        """Of a tag, as labels show it: of n1.cluster.org and n2.cluster.org only n1 and n2."""
+        """Returns the value of a tag as labels show it: for n1.cluster.org and n2.cluster.org only
+        n1 and n2."""
         value = curve.tags.get(key, "")
         domain = self.domains.get(key, "")
         return value[: len(value) - len(domain)] if domain else value
@@ -62,7 +64,7 @@ class Run:
 
     client: Optional[AnalysisClient]
     name: str
-    start_ns: int  # its first point
+    start_ns: int  # time of its first point
     end_ns: int
     hosts: list[str]
     missing: str = ""
@@ -71,7 +73,7 @@ class Run:
 
 
 def _clients(runs: Union[None, Where, Iterable[Where]]) -> tuple[list[AnalysisClient], list[AnalysisClient]]:
-    """All clients, and those that were opened here."""
+    """Returns all clients, and those of them that this call opened."""
     wanted: list[Optional[Where]] = [runs] if runs is None or isinstance(runs, (AnalysisClient, str, os.PathLike)) else list(runs)
     if not wanted:
         raise ValueError("no run to draw")
@@ -95,13 +97,13 @@ def _described(client: AnalysisClient) -> Run:
 
 
 def natural(text: str) -> list[Any]:
-    """An order in which n2 is before n10."""
+    """A sort key that puts n2 before n10."""
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.split(r"([0-9]+)", text)]
 
 
 def expression_of(what: str, downsample: Optional[str], per_span: Optional[str]) -> str:
-    """The expression that is asked. A metric alone, with or without tags, is each series by itself;
-    `downsample` is put into an expression that has none."""
+    """Returns the expression of the query. A metric alone, with or without tags, means each series
+    by itself; an expression without downsampling gets `downsample`."""
     if ":" not in what.partition("{")[0]:
         what = f"none:{what}"
     aggregator, *steps = _parts(what)[:-1]
@@ -114,8 +116,8 @@ def expression_of(what: str, downsample: Optional[str], per_span: Optional[str])
 
 
 def _parts(expression: str) -> list[str]:
-    """Aggregator, downsampling, rate, metric: what the expression has of them, without options and
-    tags."""
+    """Returns the parts of the expression that exist of aggregator, downsampling, rate and metric,
+    without options and tags."""
     return re.sub(r"\brate\{[^}]*\}", "rate", expression).partition("{")[0].split(":")
 
 
@@ -123,7 +125,7 @@ def _unit(unit: str, expression: str) -> str:
     aggregator, *steps = _parts(expression)[:-1]
     functions = [aggregator, *(step.split("-")[1] for step in steps if _DOWNSAMPLE.match(step))]
     if "count" in functions or "squareSum" in functions:
-        return ""  # counts and squares are in no unit of the metric's
+        return ""  # counts and squares do not have the metric's unit
     return f"{unit}/s" if "rate" in steps else unit
 
 
@@ -136,7 +138,8 @@ def _curves(result: Result, run: int) -> list[Curve]:
 
 
 def _joined_spans(curves: list[Curve], keys: set[str]) -> list[Curve]:
-    """Values of spans: those of one place are one curve over the starts of its spans."""
+    """Joins values of spans: all values with the same other tags become one curve over the starts
+    of the spans."""
     numpy = library("numpy")
     places: dict[tuple[Any, ...], list[Curve]] = {}
     for curve in curves:
@@ -151,13 +154,13 @@ def _joined_spans(curves: list[Curve], keys: set[str]) -> list[Curve]:
 
 
 def _name(panel: Panel, runs: Sequence[Run]) -> None:
-    """Gives each curve the tags in which it differs from others, and the run's name if there are
+    """Names each curve by the tags in which it differs from others, and by its run if there are
     several."""
     keys = sorted({key for curve in panel.curves for key in curve.tags}, key=lambda key: (key != "host", key))
     values = {key: {curve.tags.get(key) for curve in panel.curves} for key in keys}
     panel.common = {key: curve_value for key in keys for curve_value in values[key] if len(values[key]) == 1 and curve_value is not None}
     telling = [key for key in keys if len(values[key]) > 1]
-    # A key whose values follow from the keys before it tells nothing more (worker=0 of host=w0).
+    # A key whose values follow from the previous keys adds nothing (worker=0 after host=w0).
     kept: list[str] = []
     for key in telling:
         if len({tuple(curve.tags.get(k) for k in kept) for curve in panel.curves}) < len({tuple(curve.tags.get(k) for k in [*kept, key]) for curve in panel.curves}):
@@ -192,8 +195,7 @@ def ask(
     mark_spans: Optional[str] = None,
     annotations: bool = True,
 ) -> tuple[list[Panel], list[Run]]:
-    """The panels of the expressions, and the runs. Results that the caller has already are drawn
-    as they are."""
+    """Returns the panels of the expressions, and the runs. Results of the caller need no query."""
     wanted = [what] if isinstance(what, (str, Result)) else list(what)
     if not wanted:
         raise ValueError("no expression to draw")
@@ -227,7 +229,7 @@ def ask(
 def _panel(what: str, runs: Sequence[Run], start: Time, end: Time, downsample: Optional[str], per_span: Optional[str]) -> Panel:
     expression = expression_of(what, downsample, per_span)
     panel = Panel(expression, _parts(expression)[-1], "", [])
-    unknown = 0  # runs that do not know the metric
+    unknown = 0  # number of runs that do not know the metric
     for number, run in enumerate(runs):
         assert run.client is not None
         try:
@@ -259,7 +261,7 @@ def _note_missing(run: Run, names: str) -> None:
 
 
 def events(runs: Union[None, Where, Iterable[Where]], start: Time, end: Time, annotations: bool) -> list[Run]:
-    """The runs with all of their spans."""
+    """Returns the runs with all of their spans."""
     clients, own = _clients(runs)
     try:
         found = [_described(client) for client in clients]
@@ -281,7 +283,7 @@ def _add_events(run: Run, start: Time, end: Time, mark_spans: Optional[str], ann
             names = sorted({span["name"] for span in run.client.spans()})
             raise ValueError(f"no span {mark_spans!r} in {run.name}; there is {', '.join(names[:8]) or 'none'}")
     if annotations:
-        # Parameters of the run are annotations, too (docs/runs.md), which mark no event.
+        # Parameters of the run are annotations, too (docs/runs.md), but mark no event.
         run.notes = [note for note in run.client.annotations(start=start, end=end) if note["tags"].get("sonde") != "config"]
 
 
@@ -289,14 +291,14 @@ def _add_events(run: Run, start: Time, end: Time, mark_spans: Optional[str], ann
 
 
 def usual_step(times: Any) -> float:
-    """The step between two points that a regular series has, in nanoseconds."""
+    """Returns the usual step between two points of a series, in nanoseconds."""
     numpy = library("numpy")
     return float(numpy.quantile(numpy.diff(times), _USUAL)) if len(times) > 1 else 0.0
 
 
 def with_gaps(times: Any, values: Any) -> tuple[Any, Any]:
-    """The points, with NaN in steps that are much longer than the usual one. A missing value is a
-    gap, never a line through it."""
+    """Returns the points, with NaN in steps that are much longer than the usual one. So a missing
+    value is a gap, and no line crosses it."""
     numpy = library("numpy")
     if len(times) < 3:
         return times, values

@@ -1,4 +1,5 @@
-"""Marks on axes: lines, bands, boxes, heat, shades. They know numbers and axes only."""
+"""Draws marks on axes: lines, bands, boxes, heat, shades. This module knows only numbers and
+axes."""
 
 import importlib
 from collections.abc import Sequence
@@ -6,22 +7,23 @@ from typing import Any, Optional
 
 from ._figure import DASHES, Theme
 
-_SHADE_MIN_POINTS = 3  # a narrower stretch is not shaded: hundreds of them would be a barcode
-_FLIERS_MAX = 200  # of a box; the outermost ones
+# a narrower stretch is not shaded, because hundreds of them would look like a barcode
+_SHADE_MIN_POINTS = 3
+_FLIERS_MAX = 200  # per box; the outermost ones
 _LABEL_MAX = 48  # characters
 
 Stretch = tuple[float, float, str, str]  # begin, end, label, and a shorter one
 
 
 def cut(text: str, most: int = _LABEL_MAX) -> str:
-    """A long label without its middle."""
+    """Cuts the middle out of a long label."""
     half = (most - 1) // 2
     return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
 
 
 def cut_apart(texts: Sequence[str], most: int = _LABEL_MAX) -> list[str]:
-    """Long labels without their middles, or, if these would be equal then, with what stands around
-    the place where the texts begin to differ."""
+    """Cuts the middle out of long labels. If two would become equal, keeps the text around the
+    place where they begin to differ."""
     groups: dict[str, list[str]] = {}
     for text in dict.fromkeys(texts):
         groups.setdefault(cut(text, most), []).append(text)
@@ -37,8 +39,9 @@ def cut_apart(texts: Sequence[str], most: int = _LABEL_MAX) -> list[str]:
 
 
 def line(axis: Any, theme: Theme, x: Sequence[float], y: Sequence[float], number: int, label: str, *, points: int, width_points: float, plain: bool = False, **more: Any) -> Any:
-    """A line of a colour and a dash of its own; `number` counts the lines of the axis. NaN ends a
-    stretch. A value between two gaps is a dot, because a line of one point shows nothing."""
+    """Draws a line with a colour and dash of its own; `number` counts the lines of the axis. NaN
+    interrupts the line. A value between two gaps is a dot, because a line of one point is
+    invisible."""
     thick = 1.4 if points < width_points / 2 else 0.8
     [drawn] = axis.plot(
         x, y,
@@ -56,9 +59,9 @@ def line(axis: Any, theme: Theme, x: Sequence[float], y: Sequence[float], number
 
 
 def band(axis: Any, theme: Theme, x: Any, rows: dict[str, Any], count: int, number: int = 0, own: str = "") -> None:
-    """Where many series lie: between their least and greatest values, the middle half of them, and
-    their mean. `rows` has min, low, mean, high and max for each x; `own` begins the names of the
-    `number`-th band of an axis."""
+    """Draws the range of many series: between their lowest and highest values, their middle half,
+    and their mean. `rows` has min, low, mean, high and max for each x; `own` is the beginning of
+    the names of the `number`-th band of an axis."""
     colour = theme.lines[number % len(theme.lines)]
     axis.fill_between(x, rows["min"], rows["max"], color=colour, alpha=0.18, linewidth=0, label=f"{own}min to max of {count:,} series")
     axis.fill_between(x, rows["low"], rows["high"], color=colour, alpha=0.38, linewidth=0, label=f"{own}middle half of them")
@@ -70,19 +73,19 @@ def _parts(colour: str) -> list[int]:
 
 
 def mixed(colour: str, other: str, part: float) -> str:
-    """`part` of the one colour, the rest of the other."""
+    """Mixes two colours: `part` of the first, the rest of the second."""
     return "#" + "".join(f"{round(part * a + (1 - part) * b):02x}" for a, b in zip(_parts(colour), _parts(other)))
 
 
 def readable_on(colour: str) -> str:
-    """Black or white, whichever has more contrast (WCAG's relative luminance)."""
+    """Returns black or white, whichever has more contrast (WCAG's relative luminance)."""
     linear = [(c / 255 / 12.92) if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in _parts(colour)]
     return "#ffffff" if sum(part * c for part, c in zip((0.2126, 0.7152, 0.0722), linear)) < 0.179 else "#000000"
 
 
 def boxes(axis: Any, theme: Theme, places: Sequence[float], pools: Sequence[Sequence[float]], box_points: float, widths: float) -> None:
-    """A box with whiskers (1.5 times its length) for each pool that has values. `box_points` is the
-    room that a box has."""
+    """Draws a box with whiskers (1.5 times its length) for each pool that has values. `box_points`
+    is the width available to a box."""
     cbook = importlib.import_module("matplotlib.cbook")
     edge: dict[str, Any] = {"linewidth": min(0.8, box_points / 10)}
     kept = [(place, pool) for place, pool in zip(places, pools) if len(pool)]
@@ -107,14 +110,15 @@ def boxes(axis: Any, theme: Theme, places: Sequence[float], pools: Sequence[Sequ
 
 
 def heat(axis: Any, theme: Theme, edges: Sequence[float], cells: Any, low: float, high: float) -> Any:
-    """A row of cells for each series, the first on top. NaN shows the colour of missing values."""
+    """Draws a row of cells for each series, the first on top. NaN has the colour of missing
+    values."""
     rows = [row - 0.5 for row in range(len(cells) + 1)]
     return axis.pcolormesh(edges, rows, cells, cmap=theme.cmap, vmin=low, vmax=high, rasterized=True)
 
 
 def shade(axes: Sequence[Any], theme: Theme, stretches: Sequence[Stretch], width_points: float, font_points: float) -> None:
-    """Shades every second stretch if it is wide enough, and writes its label above the first axis
-    if there is room, else the shorter one, else none."""
+    """Shades every second stretch if it is wide enough. Writes its label above the first axis, or
+    the shorter one, or none, depending on the room."""
     whole = max(end for _, end, _, _ in stretches) - stretches[0][0]
     room = width_points / font_points  # ems
     narrow = whole * _SHADE_MIN_POINTS / width_points
@@ -131,8 +135,8 @@ def shade(axes: Sequence[Any], theme: Theme, stretches: Sequence[Stretch], width
 
 
 def notes(axes: Sequence[Any], theme: Theme, marks: Sequence[tuple[float, str, bool]], width_points: float, font_points: float) -> None:
-    """A vertical line for each (x, text, restart), and the text at the top of the first axis, right
-    or left of the line, where no other text is. Restarts get their place first."""
+    """Draws a vertical line for each (x, text, restart), and writes the text at the top of the
+    first axis, right or left of the line where there is room. Restarts get their place first."""
     low, high = axes[0].get_xlim()
     taken: list[tuple[float, float]] = []
     for x, text, restart in sorted(marks, key=lambda mark: (not mark[2], mark[0])):
@@ -154,8 +158,8 @@ def notes(axes: Sequence[Any], theme: Theme, marks: Sequence[tuple[float, str, b
 
 
 def legend(axis: Any, theme: Theme, height_points: float, font_points: float, more: int = 0, given: Optional[tuple[list[Any], list[str]]] = None) -> None:
-    """Beside the axis, with as many names as fit; its last line says how many do not. `given`: the
-    handles and labels of another axis."""
+    """Draws the legend beside the axis, with as many names as fit; its last line gives the number
+    of the others. `given`: the handles and labels of another axis."""
     handles, labels = given or axis.get_legend_handles_labels()
     fits = max(2, int(height_points / (1.35 * font_points)))
     left_out = more

@@ -1,5 +1,5 @@
-"""Figures: Matplotlib itself, the two themes, units on axes, and files that are complete or not
-there."""
+"""Figures: Matplotlib itself, the two themes, units on axes, and files that are complete or
+missing."""
 
 import contextlib
 import importlib
@@ -14,7 +14,8 @@ Path = Union[str, "os.PathLike[str]"]
 FORMATS = ("png", "svg", "pdf")
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DECIMAL = ((1e-9, "n"), (1e-6, "µ"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
-# The catalogue's units as axes show them, and the least and greatest power of ten of their prefix.
+# The catalogue's units as axes show them, with the smallest and largest power of ten of their
+# prefix.
 _SYMBOLS = {
     "seconds": ("s", 1e-9, 1.0),
     "watts": ("W", 1e-3, 1e9),
@@ -25,22 +26,22 @@ _SYMBOLS = {
 }
 _PLAIN = {"percent": "%", "celsius": "°C", "rpm": "rpm"}
 _FLAT = 0.5  # the axis begins at the lowest value if the spread is at most half of that value
-_LARGE = 1e4  # from here on a number without a unit has a prefix: 31.5G
-NEAR = 1.2  # a limit that is at most so far above the values is shown
+_LARGE = 1e4  # larger numbers without a unit have a prefix: 31.5G
+NEAR = 1.2  # a limit is shown if it is at most this multiple of the highest value
 
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours. People with any colour vision can tell those of `lines` apart (Okabe and Ito's)."""
+    """Colours. People with any colour vision can distinguish those of `lines` (Okabe and Ito's)."""
 
     name: str
     background: str
     text: str
     muted: str
     grid: str
-    missing: str  # in a heat map
+    missing: str  # of missing values in a heat map
     box: str
-    alone: str  # one line that needs no colour of its own
+    alone: str  # of a single line
     alert: str
     cmap: str
     lines: tuple[str, ...]
@@ -55,12 +56,12 @@ DARK = Theme(
     ("#56B4E9", "#F28E4B", "#2CC79E", "#F0A3CC", "#9AD0F5", "#F5C242", "#FFFFFF", "#D0D05A"),
 )  # fmt: skip
 THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
-# More lines begin again with another dash.
+# Further lines repeat the colours with another dash.
 DASHES = ("-", "--", ":", "-.")
 
 
 def library(name: str, user: str = "sonde.plot") -> Any:
-    """A module of Matplotlib or NumPy, which nothing imports before it is used."""
+    """Imports a module of Matplotlib or NumPy at its first use."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -74,7 +75,7 @@ def theme_of(name: Optional[str]) -> Theme:
 
 
 def style(theme: Theme, font_points: float) -> dict[str, Any]:
-    """Matplotlib's settings while a figure is made."""
+    """Returns Matplotlib's settings for making a figure."""
     return {
         "font.size": font_points,
         "axes.spines.top": False,
@@ -94,8 +95,8 @@ def style(theme: Theme, font_points: float) -> dict[str, Any]:
         "ytick.color": theme.muted,
         "xtick.labelcolor": theme.text,
         "ytick.labelcolor": theme.text,
-        "svg.hashsalt": "sonde",  # the same figure is the same file
-        "svg.fonttype": "none",  # text stays text, which can be searched
+        "svg.hashsalt": "sonde",  # so that equal figures make equal files
+        "svg.fonttype": "none",  # text stays text, so that readers can search it
     }
 
 
@@ -106,7 +107,7 @@ class Canvas:
         self.plt = library("matplotlib.pyplot", user)
         self.theme = theme
         self.font_points = min(14.0, max(7.0, width * 0.75))
-        self.width_points = width * 72 * 0.9  # of an axis, about
+        self.width_points = width * 72 * 0.9  # approximate width of an axis
         self.style = style(theme, self.font_points)
         with self.plt.rc_context(self.style):
             self.figure, axes = self.plt.subplots(
@@ -116,14 +117,15 @@ class Canvas:
         self.axes = [row[0] for row in axes]
 
     def drawing(self) -> Any:
-        """The context in which everything of the figure is drawn."""
+        """Returns the context in which all parts of the figure are drawn."""
         return self.plt.rc_context(self.style)
 
     def title(self, text: str) -> None:
         self.figure.suptitle(text, x=0.01, ha="left", fontsize="medium", color=self.theme.muted)
 
     def close_if_shown_otherwise(self, saved: bool) -> None:
-        """A notebook would show a second time what pyplot keeps; a saved figure is not kept."""
+        """Closes the figure if a notebook would show it twice (it shows all figures that pyplot
+        keeps), or if it was saved."""
         if saved or "inline" in self.plt.get_backend():
             self.plt.close(self.figure)
 
@@ -132,9 +134,9 @@ class Canvas:
 
 
 def scale(unit: str, highest: float) -> tuple[str, float]:
-    """The unit as an axis shows it, and the number by which values are divided. Bytes become the
-    largest unit in which the highest value is at least 1; seconds, watts and others get a
-    prefix."""
+    """Returns the unit as an axis shows it, and the number by which to divide the values. Bytes
+    become the largest unit in which the highest value is at least 1; seconds, watts and others get
+    a prefix."""
     base, slash, per = unit.partition("/")
     highest = abs(highest)
     if base == "bytes":
@@ -178,14 +180,15 @@ def fit_values(axis: Any, unit: str, values: Iterable[float], theme: Theme, limi
 
 
 def check_format(path: Path) -> None:
-    """Raises ValueError if the name says no format of `sonde plot`."""
+    """Raises ValueError if the name's ending is not a format of `sonde plot`."""
     if os.path.splitext(os.fspath(path))[1][1:].lower() not in FORMATS:
         raise ValueError(f"{os.fspath(path)}: the name of a picture ends with .{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}")
 
 
 @contextlib.contextmanager
 def _complete(path: str) -> Iterator[str]:
-    """A name beside `path` to write to; it becomes `path` at the end, or goes."""
+    """Yields a temporary name beside `path`. At the end the file gets the name `path`, or is
+    removed."""
     folder = os.path.dirname(path) or "."
     if os.path.exists(path) and not os.path.isfile(path):
         raise OSError(f"{path} is no regular file")
@@ -203,8 +206,9 @@ def _complete(path: str) -> Iterator[str]:
 
 
 def save(figure: Any, path: Path, dpi: Optional[float] = None) -> None:
-    """Writes a picture in the format that the name ends with; without one PNG, under that name with
-    .png. The file is complete or not there. The same figure makes the same PNG, SVG or PDF."""
+    """Writes a picture in the format that the name's ending gives; without an ending, a PNG whose
+    name gets .png. The file is complete or missing. The same figure makes the same PNG, SVG or PDF.
+    """
     path = os.fspath(path)
     if not os.path.splitext(path)[1]:
         path += ".png"

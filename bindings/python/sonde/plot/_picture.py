@@ -1,4 +1,4 @@
-"""A picture: its axes, its time axis, its words on runs, hosts, and what is missing."""
+"""A picture: its axes, its time axis, and its texts about runs, hosts and missing data."""
 
 import contextlib
 import datetime
@@ -10,17 +10,16 @@ from ._data import Panel, Run
 from ._figure import Canvas, Theme, library, theme_of
 
 NS = 1_000_000_000
-MISSING = "missing in the answer: "  # then the nodes
+MISSING = "missing in the answer: "  # precedes the names of the nodes
 _DAY_NS = 86400 * NS
-_NOTES_MAX = 40  # annotations; more of them would hide the lines
+_NOTES_MAX = 40  # limit of annotations, because more would hide the lines
 
 _notes: Optional[list[str]] = None
 
 
 @contextlib.contextmanager
 def noted() -> Iterator[list[str]]:
-    """Collects what pictures drawn meanwhile say beside their data: empty answers, missing nodes.
-    """
+    """Collects the messages of pictures drawn meanwhile: empty answers, missing nodes."""
     global _notes
     found: list[str] = []
     _notes = found
@@ -36,8 +35,8 @@ def _note(words: str) -> None:
 
 
 class TimeAxis:
-    """Where a time stands on the axis: Matplotlib's days for the time of day, or seconds since the
-    start of each run."""
+    """Converts times to positions on the axis: Matplotlib's days for the time of day, or seconds
+    since the start of each run."""
 
     def __init__(self, runs: Sequence[Run], from_start: Optional[bool]) -> None:
         self.from_start = len(runs) > 1 if from_start is None else from_start
@@ -64,7 +63,7 @@ class TimeAxis:
 
 
 class Picture:
-    """What all kinds have in common: axes, titles, marks, words on what is missing."""
+    """The common parts of all kinds: axes, titles, marks, texts about missing data."""
 
     def __init__(self, panels: Sequence[Panel], runs: Sequence[Run], from_start: Optional[bool], axes: Any, theme: Optional[str], size: Optional[tuple[float, float]], share: bool = True) -> None:
         self.panels, self.runs, self.own = panels, runs, axes is None
@@ -101,7 +100,7 @@ class Picture:
         axis.set_yticks([])
 
     def finish(self, title: Optional[str], timed: bool = True) -> None:
-        """Words around the axes: title, what is missing, the axis of time."""
+        """Writes the texts around the axes: title, missing data, the axis of time."""
         last = self.axes[-1]
         if timed:
             self.time.label(last, self.first_ns())
@@ -120,7 +119,7 @@ class Picture:
             self.canvas.close_if_shown_otherwise(False)
 
     def words(self) -> str:
-        """Which runs, which hosts, when and how long."""
+        """Returns the runs, the hosts, the time and the duration as text."""
         names = " and ".join(run.name for run in self.runs if run.name) if len(self.runs) <= 4 else f"{len(self.runs)} runs"
         hosts = sorted({host for run in self.runs for host in run.hosts}, key=_data.natural)
         parts = [names, "" if not hosts else ", ".join(hosts) if len(hosts) <= 3 else f"{len(hosts)} hosts"]
@@ -130,9 +129,9 @@ class Picture:
         return "  ·  ".join(_draw.cut(part, 80) for part in parts if part)
 
     def mark(self) -> None:
-        """Spans as shades, annotations and restarts as lines, on all axes."""
+        """Draws spans as shades, annotations and restarts as lines, on all axes."""
         low, high = self.axes[0].get_xlim()
-        # their labels are above the axis, the title above them
+        # the labels of spans are above the axis, and the title is above them
         if any(run.spans for run in self.runs):
             self.axes[0].set_title(self.axes[0].get_title(loc="left"), pad=1.6 * self.font_points)
         at: set[tuple[float, str, bool]] = set()
@@ -145,7 +144,7 @@ class Picture:
                 _draw.shade(self.axes, self.theme, stretches, self.width_points, self.font_points)
             for note in run.notes:
                 x, attempt = float(self.time(note["t_ns"], number)), note["tags"].get("attempt")
-                if low <= x <= high and attempt != "0":  # the start is no restart
+                if low <= x <= high and attempt != "0":  # attempt 0 is the start, not a restart
                     at.add((x, note["text"], attempt is not None))
         kept = sorted(at)
         if len(kept) > _NOTES_MAX:
@@ -163,8 +162,8 @@ def duration(seconds: float) -> str:
 
 
 def _stretches(run: Run) -> list[tuple[int, int, str, str]]:
-    """Spans as stretches of time. Those of several hosts or ranks that overlap and have the same
-    other tags are one."""
+    """Converts spans to stretches of time. Overlapping spans of several hosts or ranks with the
+    same other tags become one."""
     found: list[tuple[int, int, str, str]] = []
     for span in sorted(run.spans, key=lambda span: int(span["start_ns"])):
         own = {key: value for key, value in span["tags"].items() if key not in ("host", "rank", "worker", "pid", "unfinished")}
@@ -179,8 +178,8 @@ def _stretches(run: Run) -> list[tuple[int, int, str, str]]:
 
 
 def fit_time(picture: Picture, wide: bool = False, margin: float = 0.01) -> None:
-    """From the first point of all panels to the last, with a little room. `wide`: boxes may begin
-    before the first point and end after the last."""
+    """Fits the time axis from the first point of all panels to the last, with a little room.
+    `wide`: boxes may begin before the first point and end after the last."""
     ends = [float(x) for p in picture.panels for c in p.curves if len(c.times) for x in picture.time(c.times[[0, -1]], c.run)]
     low, high = (min(ends), max(ends)) if ends else (float(picture.time(picture.runs[0].start_ns)), float(picture.time(picture.runs[0].end_ns)))
     if wide and ends:

@@ -1,4 +1,4 @@
-"""Series as lines, bands, heat maps and boxes."""
+"""Draws series as lines, bands, heat maps and boxes."""
 
 import math
 import warnings
@@ -11,11 +11,11 @@ from ._figure import fit_values, library, scale
 from ._picture import NS, Picture, duration
 
 _OUTLIERS_MAX = 4
-_OUTLIER = 6.0  # deviations from the median of the series' means
+_OUTLIER = 6.0  # a series is an outlier this many deviations from the median of the series' means
 _DEVIATION_OF_MAD = 1.4826
-_MAD_OF_SPREAD = 0.02  # the least deviation, of the spread of all values
-_BINS_MAX = 600  # of a band or a heat map
-_BOXES = 30  # about
+_MAD_OF_SPREAD = 0.02  # the smallest deviation, as a part of the spread of all values
+_BINS_MAX = 600  # columns of a band or a heat map
+_BOXES = 30  # approximate number
 _NICE_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 
 
@@ -58,7 +58,7 @@ class Table:
         shifted = [curve.times - starts[curve.run] for curve in curves]
         times = numpy.unique(numpy.concatenate(shifted))
         usual = max((_data.usual_step(one) for one in shifted), default=0.0)
-        if len(times) <= most:  # as they are
+        if len(times) <= most:  # no binning needed
             self.edges = numpy.append(times, times[-1] + max(int(usual), 1))
             self.times = times
         else:
@@ -84,12 +84,12 @@ class Table:
         self.curves = curves
 
     def where(self, picture: Picture, times: Any) -> Any:
-        """Common times on the axis."""
+        """Converts the common times to positions on the axis."""
         return times / NS if picture.time.from_start else picture.time(times)
 
 
 def draw_band(picture: Picture, axis: Any, panel: Panel) -> None:
-    """A band for each run."""
+    """Draws a band for each run."""
     numpy = library("numpy")
     unit, divisor = scaled(panel)
     seen: list[float] = []
@@ -132,7 +132,7 @@ def _rows_of_band(table: Table) -> dict[str, Any]:
 
 
 def _outliers(means: Any, spread: float) -> list[int]:
-    """Rows that are far from the others over the whole time, the farthest first."""
+    """Returns the rows that are far from the others over the whole time, the farthest first."""
     numpy = library("numpy")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -150,12 +150,12 @@ def draw_heat(picture: Picture, axis: Any, panel: Panel) -> None:
     unit, divisor = scaled(panel)
     table = Table(picture, panel)
     edges, cells = table.edges, table.mean / divisor
-    if table.exact:  # a cell is as wide as a step; a longer step is a gap
+    if table.exact:  # each cell is one step wide; a longer step is a gap
         times, _ = _data.with_gaps(table.times, table.times.astype("f8"))
         wide = numpy.full((len(cells), len(times)), numpy.nan)
         wide[:, numpy.isin(times, table.times)] = cells
         edges, cells = numpy.append(times, edges[-1]), wide
-        # The cell before a gap ends after one usual step, where the gap begins.
+        # The cell before a gap ends one usual step later, where the gap begins.
         gap = numpy.nonzero(~numpy.isin(times, table.times))[0]
         edges[gap] = numpy.minimum(times[gap - 1] + max(int(table.usual), 1), times[gap + 1] if len(gap) else times[-1])
     low, high = float(numpy.nanmin(cells)), float(numpy.nanmax(cells))
