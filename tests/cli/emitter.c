@@ -1,5 +1,5 @@
 // A program for the tests: begins a span `running` that it never ends, emits 0, 1, 2, … as points
-// of `tick` until SIGTERM, then prints the numbers of emitted and of dropped points.
+// of `tick` until SIGTERM, then prints the numbers of emitted and dropped points.
 #include <sonde.h>
 
 #include <signal.h>

@@ -126,8 +126,9 @@ static int install_filter(const struct kind *kind)
                         &program);
 }
 
-// The listener has the same number in the child. The child cannot send it (sending may be one of
-// the calls), so the parent takes it: the child writes the number into a pipe and waits.
+// The listener's descriptor has the same number in the parent's copy. The child cannot send it
+// (sending may be one of the calls), so it writes the number into a pipe and waits until the parent
+// has taken the descriptor.
 static _Noreturn void become(const struct kind *kind, int say, int wait_for, char **argv)
 {
     int listener = install_filter(kind);
@@ -172,8 +173,9 @@ static bool in_loader(pid_t pid, uint64_t address)
     return is;
 }
 
-// brk() returns no error: without memory it returns the unchanged break. That is the heap's end or,
-// before a heap exists, the place where it would begin (the 47th field of stat). 0: unknown.
+// brk() returns no error: without memory it returns the unchanged break. The break is the heap's
+// end or, before a heap exists, the place where it would begin (the 47th field of stat). Returns 0
+// if it is unknown.
 static int64_t break_of(pid_t pid)
 {
     enum { START_BRK = 47, COMM = 2 };

@@ -41,8 +41,8 @@ def free_port():
 
 
 def server_proof(path, address, tokens):
-    """The proof of a server that knows the tokens, as in src/http/server_proof.h. `address` is its
-    end of the connection."""
+    """Returns the proof of a server that knows the tokens, as in src/http/server_proof.h. `address`
+    is the server's end of the connection."""
     text = f"sonde server proof\n{path.partition('nonce=')[2]}{address}".encode()
     return "\n".join([address, *(hmac.new(token.encode(), text, "sha256").hexdigest() for token in tokens), ""]).encode()
 
@@ -97,7 +97,7 @@ class Place(unittest.TestCase):
 
     def end_all(self, process):
         """Ends a hanging process and all processes that it has started, which may hold its output
-        open; prints where each was."""
+        open; prints the stack of each."""
         for pid, text in self.alive().items():
             where = []
             for name in ("wchan", "syscall"):
@@ -128,7 +128,8 @@ class Place(unittest.TestCase):
         return process.returncode, out, err
 
     def alive(self, word=None):
-        """Processes (pid → command line) that have our folder in their arguments or environment."""
+        """Returns the processes (pid → command line) that have our folder in their arguments or
+        environment."""
         found = {}
         for entry in os.listdir("/proc"):
             if not entry.isdigit() or int(entry) == os.getpid():
@@ -146,7 +147,7 @@ class Place(unittest.TestCase):
         return found
 
     def job(self):
-        """The only running job, once it has a URL."""
+        """Returns the only running job, once it has a URL."""
         return until(lambda: next((j for j in json.loads(self.sonde("status", "--json").stdout) if j["url"]), None), "a job with a URL")
 
     def agent(self):
@@ -156,7 +157,7 @@ class Place(unittest.TestCase):
         return sorted(p.name for p in self.runs.iterdir()) if self.runs.exists() else []
 
     def names(self, *where):
-        """metric → number of points in a recording."""
+        """Returns metric → number of points in a recording."""
         listed = self.sonde("query", "--list", "--json", *where)
         self.assertEqual(listed.returncode, 0, listed.stderr)
         names = {}
@@ -165,8 +166,8 @@ class Place(unittest.TestCase):
         return names
 
     def nothing_left_in(self, folder):
-        """Only the user's base folder for runs is left, which stays so that no other user can make
-        it."""
+        """Asserts that only the user's base folder for runs is left, which stays so that no other
+        user can make it."""
         base = folder / f"sonde-{os.getuid()}"
         self.assertEqual([*folder.iterdir()], [base] if base.exists() else [])
         if base.exists():
@@ -177,7 +178,8 @@ class Place(unittest.TestCase):
         self.assertEqual(self.alive(), {})
 
     def one_line(self, result, code, *words):
-        """The command prints one line on stderr, nothing on stdout, and exits with this code."""
+        """Asserts that the command prints one line on stderr, nothing on stdout, and exits with
+        this code."""
         self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
         self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
         for word in words:

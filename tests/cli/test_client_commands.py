@@ -1,4 +1,4 @@
-"""Query commands: the target that they choose, the lists that they print beside points, and their
+"""Query commands: the target that they choose, the lists that they print besides points, and their
 messages for unknown names."""
 
 import csv
@@ -32,7 +32,7 @@ class Ask(Place):
         return result.stdout
 
     def said(self, *arguments, env=None, code=0):
-        """The output on stderr, without the line about the target."""
+        """Returns the output on stderr, without the line about the target."""
         result = self.sonde("query", *arguments, env=env)
         self.assertEqual(result.returncode, code, result.stderr)
         return "".join(line + "\n" for line in result.stderr.splitlines() if not line.startswith(("sonde: recording ", "sonde: running job ")))
@@ -55,7 +55,8 @@ class Targets(Ask):
         self.assertNotIn("job", one["tags"])
 
     def live(self, job="live"):
-        """A running job, and the environment of a remote user who has its address and its token."""
+        """Starts a job. Returns it, and the environment of a remote user who has its address and
+        its token."""
         self.start("run", "-q", "-l", "1", "--", "sh", "-c", "sonde put loss 0.5; exec sleep 1000", env={"SONDE_JOB": job})
         until(lambda: self.job()["points"] == 1, "the point of the job")
         found = self.job()

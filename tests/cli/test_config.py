@@ -160,8 +160,8 @@ class Config(Place):
         self.refused("x" * 300000, "more than 262144 bytes")
 
     def test_a_window_of_dragons(self):
-        """No answer contains older points, long before the store has enough of them to remove an
-        extent."""
+        """No answer contains points from before the window, even long before the store has enough
+        of them to remove an extent."""
         path = self.write("default_tmdb_window: 2\n")
         self.start("run", "-q", "-l", "1", "--no-record", "--config", path, "--", "sleep", "600")
         until(lambda: self.sonde("put", stdin="aged 1\n").returncode == 0, "the agent")
@@ -172,7 +172,7 @@ class Config(Place):
             try:
                 return sum(len(series["dps"]) for series in json.load(urllib.request.urlopen(question)))
             except urllib.error.HTTPError as error:
-                return error.code  # the metric is not known yet
+                return error.code  # the metric does not exist yet
         token = self.sonde("token").stdout.strip()
         until(lambda: points() == 1, "the point")
         until(lambda: points() == 0, "the end of the window")
@@ -183,7 +183,7 @@ class Config(Place):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn(":1: ignored the unknown key 'colector_rate'; did you mean collector_rate?", result.stderr)
         self.assertIn(":3: ignored the unknown key 'wibble'", result.stderr)
-        # Only there: commands that query a job do not warn about it.
+        # The warning appears only there: commands that query a job do not warn about it.
         self.assertNotIn("ignored", self.sonde("status", "--config", path).stderr)
 
     def test_options_of_dragons_launcher(self):
@@ -205,7 +205,7 @@ class Config(Place):
         self.assertEqual(self.recorded("--config", self.write("# nothing yet\n"))["level"], 2)
 
     def standing(self, user=None, system=None):
-        """The user's and the system's file; returns their paths and the environment."""
+        """Makes the user's and the system's file; returns their paths and the environment."""
         mine, everybodys = self.root / ".config" / "sonde.yaml", self.root / "etc-sonde.yaml"
         for path, text in ((mine, user), (everybodys, system)):
             path.parent.mkdir(exist_ok=True)
@@ -215,7 +215,8 @@ class Config(Place):
         return mine, everybodys, {"SONDE_SYSTEM_CONFIG": str(everybodys)}
 
     def test_standing_files(self):
-        """The user's file before the system's, the named file before both; single keys add up."""
+        """The system's file, then the user's file, then the named one; later ones override, and
+        single keys add up."""
         mine, everybodys, env = self.standing("telemetry_level: 3\n", "telemetry_level: 1\nrate: 0.25\n")
         self.assertEqual(self.recorded()["level"], 3)
         described = self.recorded(env=env)
@@ -228,7 +229,7 @@ class Config(Place):
         other.mkdir()
         (other / "sonde.yaml").write_text("telemetry_level: 4\n")
         self.assertEqual(self.recorded(env=env | {"XDG_CONFIG_HOME": str(other)})["level"], 4)
-        # The standard for this variable says to ignore a relative path.
+        # The standard for this variable tells programs to ignore relative paths.
         self.assertEqual(self.recorded(env=env | {"XDG_CONFIG_HOME": "other"})["level"], 3)
 
     def test_agents_of_a_run_read_no_file(self):

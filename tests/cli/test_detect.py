@@ -12,7 +12,7 @@ LIBRARY, EMITTER = os.environ["SONDE_LIBRARY"], os.environ["FORMAT_EMITTER"]
 
 
 def values(members, rounds, slow=None, factor=1.5, onset=20, noise=0.03, base=1.0):
-    """OpenTSDB lines with a value for each member and round, 10 s apart."""
+    """Makes OpenTSDB lines with a value for each member and round, 10 s apart."""
     rng = random.Random(1)
     for r in range(rounds):
         for m in range(members):
@@ -43,8 +43,8 @@ class Metrics(Detect):
                          {"host=n0,gpu=0": "good", "host=n0,gpu=1": "good", "host=n1,gpu=2": "slow", "host=n1,gpu=3": "good"})
         slow = found["host=n1,gpu=2"]
         self.assertTrue(1.4 < slow["peers"] < 1.6 and 1.4 < slow["own"] < 1.7 and slow["score"] > 4, slow)
-        # Slow from the 20th round on, reported from the fifth of these: two move the median, four
-        # must last.
+        # The member is slow from the 20th round on, and reported from the fifth slow round on: two
+        # of them move the median, four must follow in a row.
         self.assertEqual((slow["since_ns"], slow["bad_rounds"]), ((START + 10 * 24) * 10**9, 16))
         self.assertEqual(exclude.read_text(), "n1\n")
         table = self.sonde("detect", "--by", "host,gpu", "step_seconds", record)
@@ -82,8 +82,8 @@ class Metrics(Detect):
         self.assertEqual(self.members("--by", "gpu", "--persistence", 30, "step_seconds", record)["gpu=1"]["state"], "suspect")
 
     def steps(self, members, rounds, pace=lambda m: 10.0, until=None, first=0):
-        """Lines of steps of varying length: (ms, line), a value per step. `until` ends members
-        early."""
+        """Makes lines of steps of varying length: (ms, line), a value per step. `until` ends
+        members early."""
         rng = random.Random(3)
         for m in range(members):
             t = float(START)
@@ -104,7 +104,7 @@ class Metrics(Detect):
         self.assertRegex(evidence["gpu=2"], r"^30 values, the last at .*; the members that go on have at least 40$")
         self.assertEqual(exclude.read_text(), "n1\n")
         self.assertIn(evidence["gpu=2"], self.sonde("detect", "--by", "gpu", "step_seconds", record).stdout)
-        # An expression whose groups do not distinguish all series.
+        # The expression's groups do not distinguish all series.
         states, _ = self.states("avg:10s-avg:step_seconds{gpu=*}", record, code=3)
         self.assertEqual([name for name, state in states.items() if state == "silent"], ["gpu=2,host=n1"])
 
@@ -169,7 +169,7 @@ class Spans(Detect):
                 length = (1 + rng.gauss(0, 0.02)) * (2 if rank == 1 and step >= 15 else 1)
                 lines.append(f"span {start} {start + int(length * 1e9)} step rank={rank}")
             lines.append(f"span {start} {start + 1} other rank=9")
-        lines.append("begin step rank=2")  # it never ends, so it has no duration
+        lines.append("begin step rank=2")  # this span never ends, so it has no duration
         file, record = self.root / "lines", self.root / "recording"
         file.write_text("\n".join(lines) + "\n")
         result = self.sonde("run", "-q", "-l", 1, "--record", record, "--", "sh", "-c", 'exec "$0" "$@" < lines', sys.executable, EMITTER, LIBRARY)

@@ -32,7 +32,7 @@ def options_of(line):
     call = re.search(r"(?:^|[\s(|;&])sonde ([a-z]+)\b([^|;&]*)", line)
     value = False
     for word in call[2].split() if call else []:
-        name = word.partition("=")[0].rstrip(")")  # of $(sonde …)
+        name = word.partition("=")[0].rstrip(")")  # ignores the bracket of $(sonde …)
         if word == "--" or (not word.startswith("-") and not value and call[1] in ("run", "simulate")):
             return
         if word.startswith("-"):
@@ -106,8 +106,8 @@ class Names(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_variables(self):
-        """Both ways: named variables exist, and variables that programs and people may set are
-        named."""
+        """In both directions: the named variables exist, and variables that programs and people may
+        set are named."""
         sources = ["src/*/*.[ch]", "src/cli/options.def", "bindings/python/**/*.py", "bindings/python/*.c", "bindings/rust/*.rs", "bench/**/*.[ch]", "bench/**/*.py", "examples/*", "tools/*", "grafana/**/*.y*ml"]
         sources = "\n".join(text for pattern in sources for text in read(pattern).values())
         docs = "\n".join([page.read_text() for page in PAGES] + re.findall(r"//.*", "\n".join(read("include/*").values())))
@@ -116,13 +116,13 @@ class Names(unittest.TestCase):
         named = set(re.findall(r"\bSONDE_[A-Z_]+[A-Z]\b", docs))
         asked = {a or b for a, b in re.findall(r"getenv\(\"(SONDE_[A-Z_]+)\"\)|environ(?:\.get\(|\[)\"(SONDE_[A-Z_]+)\"", ours)}
         self.assertEqual(named - known, set(), "the documents name what nobody knows")
-        # set by our own agent
+        # the agent sets this one itself
         self.assertEqual(asked - named - {"SONDE_PROBE_DEVICE"}, set(), "no document names what is read")
 
 
 class Metrics(unittest.TestCase):
     def test_built_in_names(self):
-        """A name that begins like a built-in metric is one (or an alias)."""
+        """A name that begins like a built-in metric is a built-in metric or an alias."""
         page = (ROOT / "docs/metrics.md").read_text()
         known = set(re.findall(r"`([a-z][a-z0-9_]*)`", page)) | OTHERS
         prefixes = {name.split("_")[0] for name in re.findall(r"^\| `([a-z0-9_]+)` \|", page, re.M) if "_" in name}

@@ -46,7 +46,7 @@ class Dump(Place):
         self.assertEqual(self.query(self.root / "copies"), self.query("one"))
         checked = self.sonde("inspect", self.root / "copies")
         self.assertEqual(checked.returncode, 0, checked.stdout)
-        # Once more, with the job's name.
+        # The same for the job's name.
         more = self.sonde("put", "later", "1")
         self.assertEqual(more.returncode, 0, more.stderr)
         done = self.sonde("dump", "one", "--to", "copies", "--json")
@@ -56,7 +56,7 @@ class Dump(Place):
         self.assertIn("later", self.names(self.root / "copies"))
 
     def test_a_node_that_is_this_one_needs_no_ssh(self):
-        """In the form of Dragon's configuration files."""
+        """The configuration has the form of Dragon's files."""
         (self.root / "bin").mkdir()
         (self.root / "bin" / "ssh").write_text("#!/bin/sh\nexit 77\n")
         (self.root / "bin" / "ssh").chmod(0o755)
@@ -71,7 +71,7 @@ class Dump(Place):
             self.assertEqual([f["state"] for f in json.loads(done.stdout)["files"]], ["copied"], name)
 
     def test_a_second_one_moves_what_is_new(self):
-        """Equal to a fresh dump; so is a third one, over a damaged file."""
+        """The second dump equals a fresh one; so does a third one over a damaged file."""
         path = self.root / "copies" / f"{socket.gethostname().split('.')[0]}.sonde"
 
         def dump(to="copies"):
@@ -110,13 +110,13 @@ class Dump(Place):
         self.assertEqual(answer("copies"), answer("fresh"))
 
     def test_where_it_goes(self):
-        # The configured folder, which has to exist.
+        # The configured folder must exist.
         done = self.sonde("dump")
         self.one_line(done, 1, "cannot make the folder", "kept/sonde-dump-one")
         (self.root / "kept").mkdir()
         self.assertEqual(self.sonde("dump").returncode, 0)
         self.assertEqual(self.files("kept"), ["sonde-dump-one"])
-        # A job without data.
+        # The job has no data.
         self.run.terminate()
         self.ends(self.run)
         self.run = self.start("run", "-q", "-l", "1", "--", "sleep", "1000", env={"SONDE_JOB": "two"})

@@ -1,4 +1,4 @@
-"""`sonde export`: what is written is what was recorded, and an export is whole or not there."""
+"""`sonde export`: an export contains what was recorded, and it is complete or missing."""
 
 import contextlib
 import csv
@@ -31,7 +31,7 @@ def bits(value):
 
 class Export(Place):
     def record(self, rng, host, columns, rows):
-        """A recording with random values, and the same in Python."""
+        """Makes a recording with random values; returns the same values in Python."""
         expected = {}
         start = 1_790_000_000_000_000_000 + rng.randrange(10**12)
         table = io.StringIO()
@@ -59,7 +59,7 @@ class Export(Place):
         found = {}
         for row in self.read(text):
             key = (row["name"], row["host"], int(row["time_ns"]))
-            self.assertNotIn(key, found)  # every point once
+            self.assertNotIn(key, found)  # each point once
             found[key] = bits(float(row["value"]))
         return found
 
@@ -77,25 +77,25 @@ class Export(Place):
         self.assertIn(f"{len(expected)} points", done.stderr)
 
         times = sorted({t for _, _, t in expected})
-        # in milliseconds
+        # milliseconds
         start, end = times[len(times) // 3] // 10**6, times[2 * len(times) // 3] // 10**6
         done = self.sonde("export", "--metric", "m0,m*3", "--filter", "host=n1", "-s", str(start), "-e", str(end), "rec")
         some = {k: v for k, v in expected.items() if k[0] in ("m0", "m3") and k[1] == "n1" and start * 10**6 <= k[2] <= end * 10**6}
         self.assertEqual(self.points(done.stdout), some, done.stderr)
 
-        # Rows: the same points, in order of time.
+        # As rows: the same points, in order of time.
         done = self.sonde("export", "--format", "wide-csv", "rec")
         rows = list(csv.reader(io.StringIO(done.stdout)))
         columns = [name.removesuffix("}").split("{host=") for name in rows[0][1:]]
         self.assertEqual([int(row[0]) for row in rows[1:]], times)
         self.assertEqual({(metric, host, int(row[0])): bits(float(cell)) for row in rows[1:] for (metric, host), cell in zip(columns, row[1:]) if cell}, expected)
 
-        # The same file twice, under two names: each point is still there once.
+        # With the same file twice, under two names, each point is still exported once.
         (self.root / "rec" / "copy.sonde").write_bytes((self.root / "rec" / "n0.sonde").read_bytes())
         self.assertEqual(self.points(self.sonde("export", "rec").stdout), expected)
 
     def test_more_rows_than_fit_into_memory_at_once(self):
-        """A slice of time that has too many points is halved."""
+        """A slice of time with too many points is halved."""
         table = "t," + ",".join(f"m{i}" for i in range(600)) + "\n"
         table += "".join(f"{1_790_000_000_000_000_000 + i * (1 if i < 1500 else 10**9)}," + ",".join(str(i * k) for k in range(600)) + "\n" for i in range(2000))
         (self.root / "n0.csv").write_text(table)
@@ -131,7 +131,7 @@ class Export(Place):
 
     @staticmethod
     def influx(text):
-        """The points of line protocol: a backslash makes the next byte ordinary."""
+        """Parses the points of line protocol: a backslash makes the next byte ordinary."""
         found = {}
         for line in text.split("\n")[:-1]:
             parts = re.findall(r"([, =]|^)((?:[^, =\\]|\\.)*)", line)
@@ -145,7 +145,7 @@ class Export(Place):
         return found
 
     def tagged(self, text):
-        """The same of long CSV."""
+        """Parses the points of long CSV."""
         rows = [r for r in self.read(text) if r["kind"] in ("gauge", "counter")]
         tags = lambda r: frozenset((k.removeprefix("tag."), v) for k, v in r.items() if k not in FIXED and v)
         return {(r["name"], tags(r), int(r["time_ns"])): bits(float(r["value"])) for r in rows}
@@ -165,7 +165,7 @@ class Export(Place):
         self.assertIn(f"{len(wanted) - len(finite)} values or events are left out", done.stderr)
 
     def test_influx_comes_back(self):
-        """What sonde put reads from line protocol is what was written to it."""
+        """sonde put reads from line protocol the points that were written to it."""
         alphabet = ["a", "ä", ",", " ", "=", "\\", '"', "#", "'", "{", "|"]
         rng = random.Random(int(os.environ.get("SONDE_TEST_SEED", "1")))
         escape = lambda text: re.sub(r"([, =\\])", r"\\\1", text)
@@ -197,7 +197,8 @@ class Export(Place):
 
     @staticmethod
     def openmetrics(text):
-        """The points of OpenMetrics' text; what the standard does not allow is an error."""
+        """Parses the points of OpenMetrics' text; anything that the standard does not allow is an
+        error."""
         families, found = {}, {}
         assert text.endswith("# EOF\n")
         for line in text.split("\n")[:-2]:
@@ -235,7 +236,7 @@ class Export(Place):
         self.assertNotIn("left out", done.stderr)
 
     def test_openmetrics_of_a_run(self):
-        """Counters, units, names and tags that OpenMetrics does not have."""
+        """A run has counters, units, names and tags that OpenMetrics cannot express."""
         (self.root / "lines").write_text('a.b 1 k-1=x\na/b 2 k-1=y k.1=z\na:b 3\nc 4 k="\n')
         wait = "until sonde query --list | grep -q cpu_user_seconds; do sleep 0.1; done"
         done = self.sonde("run", "-q", "-l", "2", "sh", "-c", f"sonde put <lines; {wait}")
@@ -293,7 +294,7 @@ class Export(Place):
         self.assertEqual([p.name for p in self.root.iterdir() if "out.csv" in p.name], ["out.csv"])
 
     def test_an_interrupted_export_leaves_nothing(self):
-        """The export waits for the reader of its pipe when the signal arrives."""
+        """The signal arrives while the export waits for the reader of its pipe."""
         self.record(random.Random(1), "n0", 40, 20000)
         out = subprocess.Popen(["sonde", "export", "rec"], cwd=self.root, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         out.stdout.read(1)
@@ -312,7 +313,8 @@ class Export(Place):
         self.one_line(self.sonde("export", "rec"), 1, "foreign.sonde")
 
     def emit(self, rng, points):
-        """Text for sonde put: random series, kinds, tags and values, with spans and annotations."""
+        """Makes text for sonde put: random series, kinds, tags and values, with spans and
+        annotations."""
         lines = []
         now = time.time_ns() - 10**9
         for name in ("loss", "words_total", "a.b", "temp:c"):
@@ -325,7 +327,8 @@ class Export(Place):
         return "".join(lines)
 
     def test_a_running_job(self):
-        """The same bytes as from its recording, for the same range."""
+        """The export of a running job has the same bytes as that of its recording, for the same
+        range."""
         rng = random.Random(int(os.environ.get("SONDE_TEST_SEED", "1")))
         script = "sonde put <lines; for i in 1 2 3 4 5; do sonde annotate \"note $i\" rank=$i; done; sonde span run step rank=1 -- sonde span run inner -- true; touch ready; read line <go"
         (self.root / "lines").write_text(self.emit(rng, 400))
@@ -354,8 +357,8 @@ class Export(Place):
         self.assertEqual(live[0].stdout.count(",annotation,"), 5)
 
     def test_buckets_and_spans_of_a_running_job(self):
-        """As from its recording: a bucket that contains the end of the range has all of its points,
-        and spans are read also where they are not written."""
+        """As from the recording, a bucket that contains the end of the range has all of its points,
+        and spans are used even for formats that do not write them."""
         now = time.time_ns() // 10**9 * 10**9
         (self.root / "lines").write_text("".join(f"put level {now - i * 10**9} {i}\n" for i in range(60)))
         (self.root / "emit").write_text("sonde put <lines; for e in 1 2; do sonde span run epoch nr=$e -- sh -c 'sonde put loss 1; sonde put loss 3'; done; touch ready; read line <go")
@@ -389,7 +392,7 @@ class Export(Place):
         self.ends(job)
 
     def queried(self, *arguments):
-        """The points of `sonde query`, with the tags as an export has them; times are
+        """Returns the points of `sonde query`, with the tags as in an export; times are
         milliseconds."""
         done = self.sonde("query", "--json", *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -437,7 +440,7 @@ class Export(Place):
         self.one_line(self.sonde("export", "--per-span", "epoch", "--downsample", "1s-avg", "last"), 2, "leave out --downsample")
 
     def test_an_interrupted_copy_leaves_nothing(self):
-        """The job's server accepts connections and does not answer."""
+        """The job's server accepts connections but does not answer."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             address = "http://127.0.0.1:%d/?token=%s" % (server.getsockname()[1], "x" * 43)
             export = self.start("export", "-o", "out.csv", address)
@@ -452,7 +455,7 @@ class Export(Place):
         return [p for p in self.tmp.iterdir() if p.name.startswith("sonde-export-")]
 
     def exporting(self, server):
-        """An export of a job whose server accepts connections and does not answer."""
+        """Starts an export of a job whose server accepts connections but does not answer."""
         address = "http://127.0.0.1:%d/?token=%s" % (server.getsockname()[1], "x" * 43)
         export = self.start("export", "-o", "out.csv", address)
         connection, _ = server.accept()
@@ -460,7 +463,7 @@ class Export(Place):
         return export
 
     def test_a_killed_copy_is_removed_by_the_next_export(self):
-        """But not that of an export that is still copying, and nothing of other users' names."""
+        """An export that is still copying keeps its copy, and so do other users' names."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             killed = self.exporting(server)
             (left,) = self.copies()
@@ -482,7 +485,7 @@ class Export(Place):
         self.assertEqual(self.copies(), [foreign])
 
     def emitting(self, lines):
-        """A running job that has emitted these lines."""
+        """Starts a job that emits these lines."""
         (self.root / "lines").write_text(lines)
         job = self.start("run", "-q", "-l", "1", "sh", "-c", "sonde put <lines; touch ready; exec sleep 1000", env={"SONDE_JOB": "one"})
         until((self.root / "ready").exists, "the job has emitted")
@@ -504,13 +507,14 @@ class Export(Place):
         shares = [int(share) for share in re.findall(rb"copying the job, (\d+) %", said)]
         self.assertEqual((shares, bool(shares)), (sorted(shares), True), said)
         self.assertRegex(said, rb"copying the job, \d+ %, 400 points")
-        # Without a terminal, or with --quiet: nothing of it.
+        # Without a terminal, or with --quiet, there is no progress.
         self.assertNotIn("copying", self.sonde("export", "-o", "out.csv", "one").stderr)
         job.terminate()
         self.ends(job)
 
     def test_memory_of_the_copy_of_a_job(self):
-        """At most 100 MiB, whatever the job has: the system refuses more (RLIMIT_DATA)."""
+        """The copy needs at most 100 MiB, whatever the job has; the system refuses more
+        (RLIMIT_DATA)."""
         rng, now = random.Random(1), time.time_ns()
         values = [repr(rng.random()) for _ in range(1000)]
         job = self.emitting("".join(f"put noise {now - i * 1000} {values[i % 997]} rank={i % 300}\n" for i in range(600_000)))
@@ -524,10 +528,11 @@ class Export(Place):
 
     @unittest.skipIf(os.getuid() != 0, "only root can mount")
     def test_a_full_disk(self):
-        """TMPDIR for the copy of a job, and the folder of the file: a reason, and nothing half."""
+        """Both TMPDIR, for the copy of a job, and the folder of the file may be full: the message
+        gives the reason, and no incomplete file is left."""
         rng, now = random.Random(1), time.time_ns()
         job = self.emitting("".join(f"put noise {now - i * 1000} {rng.random()!r}\n" for i in range(300_000)))
-        # With its token, because the folder of the job lies in the usual TMPDIR.
+        # The address has the token, because the folder of the job lies in the usual TMPDIR.
         url = self.job()["url"] + "?token=" + (self.tmp / f"sonde-{os.getuid()}" / "one" / "token").read_text().split()[0]
         small = self.root / "small"
         small.mkdir()

@@ -31,7 +31,7 @@ while True:
 
 
 class Terminal:
-    """A command on a terminal of its own."""
+    """Runs a command on a terminal of its own."""
 
     def __init__(self, place, command):
         self.text = ""
@@ -57,7 +57,7 @@ class Terminal:
         return found
 
     def end(self):
-        """Returns its exit code."""
+        """Ends the terminal; returns the command's exit code."""
         status = []
         def reap():
             self.read()
@@ -110,7 +110,7 @@ class Signals(Place):
         children = self.alive("--control-fd")
         self.assertEqual(len(children), 2)
         for ours in children:
-            self.assertEqual(os.getsid(ours), ours)  # the terminal cannot reach it
+            self.assertEqual(os.getsid(ours), ours)  # the terminal's signals cannot reach it
         terminal.type("\x03")
         terminal.expect("interrupt 1")
         # The launcher passes signals on in order: if it had sent the first one twice, the count
@@ -262,8 +262,8 @@ class Kills(Place):
         self.nothing_left()
 
     def look_at_the_open_span(self, job):
-        """The emitter never ends it, and the agent that read its begin is dead: it ends with the
-        emitter nevertheless."""
+        """The emitter never ends the span, and the agent that read its begin is dead: the span ends
+        with the emitter nevertheless."""
         asked = self.sonde("query", "--per-span", "running", "none:0all-count:tick", job)
         self.assertIn("unfinished=1", asked.stdout, asked.stderr)
 
@@ -287,8 +287,8 @@ class Kills(Place):
         self.nothing_left()
 
     def test_what_is_no_recording_lies_among_recordings(self):
-        """A FIFO, a device, a truncated file: each is named with the reason, and the recording
-        beside them is read."""
+        """A FIFO, a device, a truncated file: the message names each with the reason, and the
+        recording beside them is read."""
         folder = self.root / "mixed"
         self.assertEqual(self.sonde("run", "-q", "-l", "1", "--record", folder, "--", "sh", "-c", "echo loss 0.5 1700000000 | sonde put").returncode, 0)
         sound = next(folder.glob("*.sonde"))
@@ -376,7 +376,8 @@ class WithoutTelemetry(Place):
     script = ["sh", "-c", "echo level $SONDE_LEVEL; echo err >&2; exit 7"]
 
     def runs_plainly(self, *words, arguments=(), env=None):
-        """The command runs without telemetry: a line gives the reason and the loss."""
+        """Asserts that the command runs without telemetry, and that a line gives the reason and the
+        loss."""
         result = self.sonde("run", *arguments, "--", *self.script, env=env)
         self.assertEqual((result.returncode, result.stdout), (7, "level 0\n"), result.stderr)
         self.said(result, "telemetry cannot start: ", "; the command runs without it, and nothing is recorded", *words)

@@ -20,7 +20,8 @@ put.stdin.close()
 raise SystemExit(put.wait())
 """
 
-# Small file systems in a private namespace, and a final look at their contents.
+# A script that makes small file systems in a private namespace, and finally looks at their
+# contents.
 INSIDE = """
 set -e
 for folder in $SMALL; do mount -t tmpfs -o size=1m,mode=700 none "$folder"; done
@@ -33,7 +34,7 @@ ls -A "$SONDE_RUNS"/* "$TMPDIR"
 @unittest.skipIf(os.getuid() != 0, "only root can mount")
 class FullDisk(Place):
     def run_in(self, *small):
-        """(recorded points, dropped points from the summary, all output)"""
+        """Returns (recorded points, dropped points from the summary, all output)."""
         for folder in small:
             folder.mkdir(exist_ok=True)
         self.runs.mkdir(exist_ok=True)

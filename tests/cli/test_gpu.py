@@ -20,7 +20,7 @@ class Gpu(Place):
         return {"SONDE_NVML": LIBRARY, "SONDE_FAKE_NVML": str(path)}
 
     def answers(self, question, *where):
-        """gpu → values, in the order of time."""
+        """Returns gpu → values, in the order of time."""
         result = self.sonde("query", "--json", question, *where)
         self.assertEqual(result.returncode, 0, result.stderr)
         return {series["tags"].get("gpu"): [value for _, value in sorted(series["dps"].items())] for series in json.loads(result.stdout)}
@@ -30,12 +30,12 @@ class Gpu(Place):
         process = self.start("run", "-q", "-l", "3", "--", "sleep", "1000", env=env)
         self.job()
         until(lambda: self.names().get("gpu_utilization_percent", 0) >= 4, "two samples of two GPUs")
-        # While the job runs…
+        # While the job runs,
         self.assertEqual({gpu: set(v) for gpu, v in self.answers("avg:gpu_utilization_percent{gpu=*}").items()}, {"0": {42}, "1": {99}})
         self.assertEqual(set(self.answers("max:gpu_utilization_percent")[None]), {99})
         process.terminate()
         self.ends(process)
-        # …and afterwards, also by the names of other dashboards.
+        # and afterwards, also by the names of other dashboards.
         for question, expected in (("DeviceUtilization", (42, 99)), ("DeviceMemoryUtilization", (25, 75)), ("DevicePowerUsage", (350.5, 512.25))):
             answers = self.answers(f"avg:{question}{{gpu=*}}")
             self.assertEqual((set(answers["0"]), set(answers["1"])), ({expected[0]}, {expected[1]}), question)
@@ -87,7 +87,8 @@ class Gpu(Place):
         self.nothing_left()
 
     def test_doctor_says_who_answers(self):
-        # The first working library is named, and for the others the reason why they do not work.
+        # The output names the first working library, and the reason why each of the others does not
+        # work.
         lines = self.sonde("doctor", env=self.script("gpus 3", "fail 1 handle 4")).stdout.splitlines()
         line = next(line for line in lines if "NVIDIA GPUs" in line)
         self.assertRegex(line, r"^ok .* 2 answer, asked through nvml; GPU 1: no permission")

@@ -89,7 +89,7 @@ class Help(Place):
         for command, name in OPTIONS:
             with self.subTest(command=command, option=name):
                 self.assertIn("\\-\\-" + name.replace("-", "\\-") + "\\fR", man[command])
-                if name == "control-fd":  # only for our own processes
+                if name == "control-fd":  # internal: only sonde's own processes use it
                     continue
                 self.assertIn(f"--{name}", bash[command].split())
                 self.assertRegex(zsh[command], rf"--{name}[\[)}}]")
@@ -109,7 +109,7 @@ class Help(Place):
                 while piece := os.read(master, 65536):
                     text += piece
             except OSError:
-                pass # everything is read
+                pass # all output is read
             os.close(master)
             return text
         self.assertIn(b"\033[1mCommands\033[0m", on_terminal())
@@ -160,7 +160,7 @@ class Completion(Place):
         self.assertEqual(self.complete("sonde", "run", "--no-"), ["--no-record", "--no-report"])
         self.assertEqual(self.complete("sonde", "completion", "z"), ["zsh"])
         self.assertEqual(self.complete("sonde", "import", "--format", "w"), ["wide-csv"])
-        for command in ("run", "simulate"): # these end with another program's name
+        for command in ("run", "simulate"): # these commands end with another program's name
             self.assertIn("true", self.complete("sonde", command, "tru"))
         self.assertEqual(self.complete("sonde", "help", "do"), ["doctor"])
         self.assertEqual(self.complete("sonde", "run", "--record", "ru"), [])

@@ -17,8 +17,8 @@ from place import SONDE, Place, main
 EMITTER = os.environ["EMITTER"]
 MACHINES = {"x86_64": 0, "aarch64": 1}
 
-# The numbers of the calls on x86_64 and aarch64; what sonde itself calls, what its libraries may
-# call, and what tools of this kind often call.
+# The numbers of the calls on x86_64 and aarch64: calls of sonde itself, calls that its libraries
+# may make, and calls that similar tools often make.
 CALLS = {
     "memfd_create": (319, 279), "pidfd_open": (434, 434), "close_range": (436, 436),
     "fallocate": (285, 47), "io_setup": (206, 0), "io_uring_setup": (425, 425), "madvise": (28, 233),
@@ -27,12 +27,12 @@ CALLS = {
     "process_vm_readv": (310, 270), "perf_event_open": (298, 241), "mlock": (149, 228),
     "prlimit64": (302, 261), "getrandom": (318, 278),
 }
-# Calls without which something is lost, and the words that say so.
+# Calls that something depends on, and the words that report the loss.
 LOST = {
     "memfd_create": "what programs emit through libsonde is lost",
     "getrandom": "nothing is recorded",
 }
-# Of these, `sonde doctor` also says something if nothing is lost.
+# For these calls, `sonde doctor` also reports if nothing is lost.
 DOCTOR = {"memfd_create": "missing  shared memory", "pidfd_open": "no       process handles"}
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -66,7 +66,7 @@ class Kernels(Place):
         return self.sonde(*arguments, preexec_fn=lambda: forbid(number, error))
 
     def check(self, call, error):
-        # Points of libsonde and of the text protocol, and the exit code.
+        # Returns the points of libsonde and of the text protocol, and the exit code.
         script = f"{EMITTER} >out & until grep -q up out; do :; done; kill $!; wait $!; rm out; sonde put loss 3; echo over; exit 7"
         done = self.without(call, error, "run", "-q", "-l", "1", "--", "sh", "-c", script)
         said = f"{call} {errno.errorcode[error]}: {done.stdout}{done.stderr}"
@@ -98,7 +98,7 @@ class Kernels(Place):
                 self.assertIn(os.strerror(error), line)
 
 
-# Runs in a private namespace of users and mounts.
+# A script that runs in a private namespace of users and mounts.
 INSIDE = """
 set -e
 $PREPARE

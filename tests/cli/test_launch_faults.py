@@ -86,7 +86,7 @@ class Faults(Place):
 
 
 class Limits(Place):
-    """The same with limits that clusters set."""
+    """With limits that clusters set, the same holds."""
 
     def limited(self, which, value):
         result = self.sonde("run", "--", "sh", "-c", "echo out; exit 7", preexec_fn=lambda: resource.setrlimit(which, (value, value)))

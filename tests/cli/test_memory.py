@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 def own_bytes(pid):
-    """Resident memory, without mapped files and shared memory."""
+    """Returns the resident memory, without mapped files and shared memory."""
     with open(f"/proc/{pid}/status") as f:
         return int(re.search(r"RssAnon:\s+(\d+) kB", f.read()).group(1)) << 10
 
@@ -54,7 +54,7 @@ class Watch(threading.Thread):
 
 class Memory(Place):
     def run_job(self, *arguments):
-        # With it, the C library writes to all allocated memory, used or not.
+        # With this setting, the C library writes to all allocated memory, used or not.
         self.env.pop("MALLOC_PERTURB_", None)
         self.job_process = self.start("run", "-q", *arguments, "--", "sleep", "1000")
         job = self.job()
@@ -92,8 +92,8 @@ class Memory(Place):
             return error.code, error.headers
 
     def ask_all(self, job, token, now):
-        """Status codes by their frequency; a response to a request that finds no memory has
-        Retry-After."""
+        """Returns the status codes and their frequency; a response to a request that finds no
+        memory has Retry-After."""
         codes, failures = {}, []
 
         def client(seed):
@@ -122,7 +122,7 @@ class Memory(Place):
         with open(job["token_file"]) as f:
             token = f.read().strip()
         codes = self.ask_all(job, token, now)
-        # All points, as recorded, exceed the memory: only this request is refused.
+        # All points, as recorded, exceed the memory, so this request alone is refused.
         everything = {"start": now, "end": now + STEPS, "queries": [{"aggregator": "none", "metric": f"m_f{i}"} for i in range(FIELDS)]}
         code, headers = self.ask(job, token, everything)
         self.assertIn(code, (413, 503))

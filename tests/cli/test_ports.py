@@ -48,7 +48,7 @@ class Tokens(Place):
     token = "0123456789abcdef" * 4
 
     def ask(self, port, host="127.0.0.1"):
-        """The request that a client with the job's token from the environment sends there."""
+        """Sends a request there, as a client that has the job's token from the environment."""
         path = self.root / "token"
         path.write_text(self.token + "\n")
         path.chmod(0o600)
@@ -130,7 +130,7 @@ class Held(Place):
         until(lambda: "not started again" in process.stderr.readline(), "the launcher gives up")
         self.assertFalse(self.alive("aggregator --listen"))
         self.assertTrue(self.taken(port) and self.taken(hub))
-        with socket.socket() as s:  # no client waits there
+        with socket.socket() as s:  # no client waits at that port
             self.assertNotEqual(s.connect_ex(("127.0.0.1", port)), 0)
         process.terminate()
         self.ends(process)

@@ -18,7 +18,7 @@ PTXAS = shutil.which("ptxas") or next((str(path) for folder in sys.path for path
 
 
 def lines(text):
-    """(metric, tags) → seconds."""
+    """Returns (metric, tags) → seconds."""
     found = {}
     for line in text.splitlines():
         metric, value, *tags = line.split()
@@ -92,8 +92,8 @@ class Gpus(Place):
         self.assertEqual((result.returncode, result.stdout, result.stderr.count("its memory is full")), (1, "", 2), result.stderr)
 
     def test_what_comes_and_goes_is_not_in_the_time(self):
-        """The median of five stretches, measured again if they differ: a clock that rises, another
-        program in between. Lasting changes are included."""
+        """The time is the median of five stretches, measured again if they differ: for instance
+        while a clock rises, or another program runs in between. It includes lasting changes."""
         for times, ms in (("9,5,3,2,1.5", 2), ("1,1,4,1,1", 2), ("1,1,1,1,4", 2), ("3,3,1,1,1,1,3,1,1,3", 2), (",".join(["1.5"] * 40), 3)):
             result = self.sonde("probe", "gpu:0", env={"FAKE_GPU_TIMES": times})
             self.assertEqual((result.returncode, result.stderr), (0, ""), times)
@@ -144,7 +144,7 @@ class Gpus(Place):
         self.one_line(result, 1, "libcuda.so.1 has no cu")
 
     def test_amd(self):
-        """HIP has the same calls under other names; its work is compiled when needed."""
+        """HIP has the same calls under other names, and compiles its work when needed."""
         hip = {"LD_LIBRARY_PATH": FAKE_HIP}
         result = self.sonde("probe", env=hip | {"FAKE_GPU_MS": "2.5,3", "FAKE_GPU_FREE_MIB": "2000"})
         self.assertEqual((result.returncode, result.stderr), (0, ""))
@@ -157,7 +157,7 @@ class Gpus(Place):
         self.assertIn("its memory is full", result.stderr)
         result = self.sonde("probe", "gpu:0", env=hip | {"FAKE_GPU_COMPILES": "0"})
         self.one_line(result, 1, "the work cannot be compiled")
-        # Without a compiler.
+        # No compiler is installed.
         alone = self.root / "alone"
         alone.mkdir()
         (alone / "libamdhip64.so.6").symlink_to(os.environ["FAKE_HIP"])

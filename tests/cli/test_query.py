@@ -14,7 +14,7 @@ import urllib.request
 
 from place import SONDE, Place, main, until
 
-# From 2023-11-14 22:13:20 UTC on; two ranks, a second apart, three points each.
+# The points begin at 2023-11-14 22:13:20 UTC: two ranks, a second apart, three points each.
 LINES = "".join(f"put loss {1700000000 + i} {value} rank={rank}\n" for rank, values in ((0, (1, 2, 3)), (1, (5, 6, 7))) for i, value in enumerate(values))
 
 
@@ -98,7 +98,7 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         answer = self.ask("sum:loss", "known")
         for path in (file, self.runs / "known", os.path.relpath(file, self.root)):
             self.assertEqual(self.ask("sum:loss", path), answer)
-        # Several paths are queried like one recording: the same file twice changes nothing.
+        # Several paths are queried like one recording, so the same file twice changes nothing.
         self.assertEqual(self.ask("sum:loss", file, "known"), answer)
 
     def test_newest_recording(self):
@@ -126,7 +126,8 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         self.assertEqual(list(answer[0]["dps"].values()), list(json.loads(self.ask("avg:load_1m", "--json"))[0]["dps"].values()))
 
     def asking(self, job):
-        """A function that queries the job over HTTP: None while the metric does not exist."""
+        """Returns a function that queries the job over HTTP; its result is None while the metric
+        does not exist."""
         token = (self.tmp / f"sonde-{os.getuid()}" / job["job"] / "token").read_text().strip()
 
         def asked(m):
@@ -224,7 +225,7 @@ class Files(Place):
         result = self.sonde("import", table, "-o", "out")
         self.assertEqual(result.returncode, 0)
         self.assertIn("1 rows and 1 cells could not be read", result.stderr)
-        # exists already
+        # the recording exists already
         self.one_line(self.sonde("import", table, "-o", "out"), 1, "out/n.sonde")
 
     def test_a_table_of_something_else_is_refused(self):

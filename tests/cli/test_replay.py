@@ -17,7 +17,7 @@ class Replay(Place):
             self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def replay(self, *arguments, token=None):
-        """The process, and a function that sends it requests. A token from a file is not
+        """Returns the process, and a function that sends requests to it. A token from a file is not
         printed."""
         process = self.start("replay", *arguments)
         line = process.stderr.readline()

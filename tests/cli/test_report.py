@@ -48,7 +48,8 @@ class Recording:
         self.ids += 1
         tags = ",".join(f"{k}={v}" for k, v in sorted(({"host": self.host} | tags).items()))
         end = int((START + end) * SECOND) if end is not None else "-"
-        # Ids are unique only within a recording: those of another host are of other spans here.
+        # Ids are unique only within a recording: on another host, the same id stands for another
+        # span.
         number = self.ids + int(self.host[1:])
         self.lines.append(f"span {number} {parent} {int((START + begin) * SECOND)} {end} {tags} {name}")
         return number
@@ -112,7 +113,7 @@ def training(folder, seed=1, seconds=1800):
 
 
 class Tags(html.parser.HTMLParser):
-    """The references of a page, and whether its elements match."""
+    """Collects the references of a page, and checks that its elements match."""
 
     def __init__(self):
         super().__init__()
@@ -136,7 +137,7 @@ class Report(Place):
         return json.loads(self.report("--json", *arguments).stdout)
 
     def value(self, expression, *where):
-        """Sum over all series, which have a single value each."""
+        """Returns the sum over all series, which have a single value each."""
         done = self.sonde("query", "--json", expression, *where)
         self.assertEqual(done.returncode, 0, done.stderr)
         return sum(next(iter(s["dps"].values())) for s in json.loads(done.stdout))
@@ -176,11 +177,12 @@ class Report(Place):
         seconds = (r["to_ns"] - r["from_ns"]) / SECOND
         self.assertAlmostEqual(use["cpu"]["mean"], growth / seconds, 9)
         self.assertEqual(use["cpu"]["total"], 128)
-        self.assertEqual(use["memory"]["total"], 512 * GIB)  # the limits, not the nodes' totals
+        # the limits, because those are below the nodes' totals
+        self.assertEqual(use["memory"]["total"], 512 * GIB)
         self.assertEqual((use["gpu"]["total"], use["gpu_memory"]["total"]), (8, 8 * 80 * GIB))
         self.assertLess(use["network_in"]["mean"], 2001)  # without the loopback interface
         self.assertEqual([s["part"] for s in self.series(r, "network_receive_bytes_total")], ["eth0", "eth0"])
-        # Packages and their memory; the cores are a part of the package.
+        # The packages and their memory count once, because the cores are a part of the package.
         self.assertAlmostEqual(r["energy"]["nodes_joules"], 2 * 220 * 1790, 6)
         power = self.value("none:0all-avg:gpu_power_watts", *all_of, folder)
         self.assertAlmostEqual(r["energy"]["gpus_joules"], power * seconds, 3)
@@ -202,13 +204,14 @@ class Report(Place):
         self.assertAlmostEqual(step["inner_share"], 0.3, 6)
 
     def test_spans_are_those_of_stats(self):
-        """One table for both, and its quantiles are those of `sonde stats` (R-6)."""
+        """One table serves both, and its quantiles are those of `sonde stats` (R-6)."""
         folder = training(self.root / "train")
         spans = self.data(folder)["spans"]
-        plain = [{k: v for k, v in s.items() if k != "gpu_idle"} for s in spans]  # from metrics
+        # without the figures that come from metrics
+        plain = [{k: v for k, v in s.items() if k != "gpu_idle"} for s in spans]
         self.assertEqual(json.loads(self.sonde("stats", "--spans", "--json", folder).stdout), plain)
         self.assertEqual(json.loads(self.sonde("stats", "--spans=step", "--json", folder).stdout), [{k: v for k, v in s.items() if not k.startswith("inner")} for s in plain if s["name"] == "step"])
-        table = self.root / "n.csv"  # the lengths as points of a metric
+        table = self.root / "n.csv"  # has the lengths as points of a metric
         lengths = [s["end_ns"] - s["start_ns"] for s in json.loads(self.sonde("query", "--spans=step", "--json", folder).stdout)]
         table.write_text("t,length\n" + "".join(f"{i + START},{length / SECOND!r}\n" for i, length in enumerate(lengths)))
         self.sonde("import", table, "-o", "out")
@@ -233,11 +236,11 @@ class Report(Place):
         self.assertRegex(found["memory_request"]["title"], r"used 5 % of 256.0 GiB of memory: ask for 24G")
         self.assertIn("on n0", found["memory_growth"]["title"])
         self.assertIn("'load batch'", found["gpu_waits"]["title"])
-        # The step has all of what its part has, and says it once.
+        # The step contains its part, so the finding names only the step.
         self.assertEqual([f["span"] for f in r["findings"] if f["kind"] == "straggler"], ["step"])
         self.assertIn("host=n1,rank=1", found["straggler"]["title"])
         self.assertIn("the same in 'load batch', within it", found["straggler"]["evidence"])
-        # Each line runs, and shows the figure.
+        # Each command of a finding runs, and shows the finding's figure.
         for f in r["findings"]:
             done = subprocess.run(["sh", "-c", f["query"]], env=self.env, capture_output=True, text=True, cwd=self.root)
             self.assertEqual(done.returncode, 0, (f["query"], done.stderr))
@@ -330,23 +333,25 @@ class Report(Place):
     # ---- files that cannot be read
 
     def broken(self, folder):
-        """Beside n0 and n1, one file of each kind that cannot be read; returns their names."""
+        """Puts one file of each kind that cannot be read beside n0 and n1; returns their names."""
         whole = (folder / "n1.sonde").read_bytes()
         header = bytearray(whole[:64])
-        header[8] += 1  # the version; its checksum as the writer of that version would have it
+        # the version; the checksum is the one that a writer of that version would store
+        header[8] += 1
         header[60:64] = crc32c(bytes(header[:60])).to_bytes(4, "little")
         middle = len(whole) // 2
         files = {"zero": b"", "foreign": b"no recording at all\n" * 100, "cut": whole[:40], "newer": bytes(header) + whole[64:], "corrupt": whole[:16] + bytes(40) + whole[56:],
                  "block": whole[:middle] + bytes(b ^ 0x55 for b in whole[middle:middle + 2000]) + whole[middle + 2000:]}
-        hour_ago = time.time() - 3600  # a young empty file is one that an agent is about to begin
+        # a young empty file would belong to an agent that is about to start
+        hour_ago = time.time() - 3600
         for name, content in files.items():
             (folder / f"{name}.sonde").write_bytes(content)
             os.utime(folder / f"{name}.sonde", (hour_ago, hour_ago))
         return sorted(set(files) - {"block"})
 
     def test_files_that_cannot_be_read(self):
-        """report, stats, peaks, compare and ls name them and serve the rest; with --strict the exit
-        code says so."""
+        """report, stats, peaks, compare and ls name the files and use the others; with --strict the
+        exit code says so."""
         folder = training(self.runs / "seeded", seconds=600)
         good = {path.name: path.read_bytes() for path in folder.glob("n*.sonde")}
         spans = json.loads(self.sonde("stats", "--spans", "--json", folder).stdout)
@@ -370,7 +375,7 @@ class Report(Place):
             elif words[0] == "stats":
                 self.assertEqual(json.loads(loose.stdout), points)
         self.assertIn("format version 3.2; this program reads 2", self.sonde("stats", "cpu_percent", folder).stderr)
-        # A damaged block: its points are missing, the others are there.
+        # In a file with a damaged block, the block's points are missing, and all others are used.
         self.broken(folder)
         for name in bad:
             (folder / f"{name}.sonde").unlink()
@@ -384,9 +389,10 @@ class Report(Place):
         self.assertEqual(self.sonde("report", "--strict", folder).stderr, "")
 
     def test_random_damage(self):
-        """Whatever has become of the file of n1: each command ends by itself, serves n0 unchanged,
-        and with --strict ends with 4 exactly if it names something. A damaged file that no command
-        names has the points of the whole one, or, if it was cut, the first of them."""
+        """Whatever has happened to the file of n1, each command ends by itself and uses n0
+        unchanged. With --strict, it exits with 4 exactly if it names a file. If no command names
+        the damaged file, it has the points of the intact one, or, if it was truncated, the first of
+        them."""
         some = random.Random(SEED)
         folder = training(self.runs / "seeded", seconds=300)
         whole = (folder / "n1.sonde").read_bytes()
@@ -426,7 +432,7 @@ class Report(Place):
         self.assertEqual(count(folder), 30)
 
     def test_several_recordings_of_a_node(self):
-        """One node, whatever the number of its files."""
+        """A node counts once, whatever the number of its files."""
         folder = training(self.root / "train", seconds=600)
         (folder / "n1.sonde").rename(folder / "n1-2.sonde")
         other = Recording(self.root / "other", "n1")
@@ -462,9 +468,9 @@ class Report(Place):
     # ---- the end of `sonde run`
 
     def finish_together(self, *runs):
-        """Runs of 10 s, all at a time, with points of two minutes before: a GPU that nobody uses.
-        Each run is its options and more of its environment; returns their exit codes and their
-        lines on stderr."""
+        """Runs jobs of 10 s, all at the same time, with points of two minutes before, in which no
+        process used the GPU. Each run consists of its options and additions to its environment.
+        Returns the runs' exit codes and their lines on stderr."""
         lines = self.root / "lines"
         now = int(time.time()) * 1000
         lines.write_text("".join(f"put gpu_utilization_percent {now - 1000 * age} 0 gpu=0\n" for age in range(120, 0, -1)))
@@ -485,7 +491,7 @@ class Report(Place):
         for code, lines in (quiet, without, by_environment, stuck):
             self.assertEqual([line for line in lines if line.startswith(tuple(expected))], [])
         self.assertEqual(quiet[1], [])
-        # The run's own lines are there; tearDown finds no process.
+        # The run's own lines appear, and tearDown finds no process.
         self.assertIn("try: sonde open", stuck[1][-1])
 
 

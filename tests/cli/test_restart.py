@@ -16,7 +16,7 @@ class Restart(Place):
         return path
 
     def test_by_exit_code(self):
-        # DRAGON_RESILIENT_RESTART: read by Dragon's programs.
+        # Dragon's programs read DRAGON_RESILIENT_RESTART.
         script = self.script('echo $SONDE_RESTART$DRAGON_RESILIENT_RESTART\n[ $SONDE_RESTART = 2 ] && exit 3\nexit 42\n')
         done = self.sonde("run", "--record", self.root / "rec", "--restart-on-exit=42", script)
         self.assertEqual((done.returncode, done.stdout), (3, "0\n11\n21\n"), done.stderr)
@@ -65,7 +65,7 @@ class Restart(Place):
 
 
 class Node(Place):
-    """`sonde node`, driven by lines from the test."""
+    """Runs `sonde node`, driven by lines from the test."""
 
     def told(self, **changes):
         lines = {"job": "j1", "folder": self.tmp / f"sonde-{os.getuid()}" / "j1", "token": "00", "record": self.runs / "j1", "command": "true",

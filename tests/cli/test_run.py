@@ -131,7 +131,8 @@ class Python(Place):
 
 class Recording(Place):
     def test_the_base_folder_stays(self):
-        """Another user could make it after a run, and take the next run's place or block it."""
+        """Otherwise another user could make the folder after a run, and take the next run's place
+        or block it."""
         base = self.tmp / f"sonde-{os.getuid()}"
         for _ in range(2):
             self.assertEqual(self.sonde("run", "-q", "--", "true").returncode, 0)
@@ -171,7 +172,7 @@ class Recording(Place):
         self.assertEqual(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "first", "1").returncode, 0)
         said = (str(self.root / "kept"), "holds a recording already", f"goes to {self.runs} instead")
         self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "second", "1"), 0, *said)
-        (self.root / "kept" / "run.json").unlink()  # like a folder of a dump
+        (self.root / "kept" / "run.json").unlink()  # like the folder of a dump
         self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "third", "1"), 0, *said)
         self.assertEqual(self.names(self.root / "kept")["first"], 1)
         self.assertEqual({name for job in self.recordings() for name in self.names(job)} & {"first", "second", "third"}, {"second", "third"})
@@ -213,7 +214,7 @@ class Recording(Place):
         return folder
 
     def old_runs(self, draw, now_ns):
-        """Random runs: name → the properties that decide about it."""
+        """Makes random runs: name → the properties that decide about it."""
         made = {}
         for i in range(draw.randrange(30, 60)):
             start_ns = now_ns - draw.randrange(100 * DAY_NS)
@@ -233,7 +234,7 @@ class Recording(Place):
         return made
 
     def expected(self, made, now_ns, limit, days, new):
-        """The runs that stay, by the documented order."""
+        """Returns the runs that stay by the documented order."""
         left = {name: run for name, run in made.items() if run[3] or now_ns - run[1] <= days * DAY_NS}
         minor = sorted((name for name, run in left.items() if run[0] >= 2 and not run[3]), key=lambda name: (-left[name][0], left[name][1]))
         # including the new one, which is minor, too
@@ -394,7 +395,7 @@ class Reachable(Place):
     def test_url_is_printed_when_asked_for(self):
         result = self.sonde("run", "-v", "true")
         self.assertRegex(result.stderr, rf"sonde: job \S+: http://127\.0\.0\.1:{self.env['SONDE_PORT']} \(on \S+, sonde status shows the address with a token")
-        # other users may be able to read a batch job's log
+        # because other users may be able to read a batch job's log
         self.assertNotIn("token=", result.stderr)
         self.assertNotIn("http", self.sonde("run", "true").stderr)
 

@@ -45,7 +45,7 @@ class Kept(Place):
         return subprocess.run(["git", "-C", str(where or self.root / "source"), *arguments], env=self.env | who, check=True, capture_output=True, text=True).stdout.strip()
 
     def seen(self, where):
-        """The kept facts about the work tree in which a run was started."""
+        """Returns the recorded facts about the work tree in which a run was started."""
         shutil.rmtree(self.runs, ignore_errors=True)
         done = subprocess.run(["sonde", "run", "-q", "-l", "1", "true"], cwd=where, env=self.env, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -135,7 +135,8 @@ class Parameters(Place):
         self.one_line(self.sonde("ls", "--columns", "+lrr"), 1, "did you mean lr?")
 
     def test_many(self):
-        """More than one annotation can hold: all of them or, beyond the limits, a count."""
+        """More parameters than one annotation can hold: all of them are there or, beyond the
+        limits, their count."""
         words = [f"key{i}={'x' * 40}{i}" for i in range(1000)]
         done = self.sonde("run", "-q", "-l", "1", "--", "sonde", "put", "--parameters", *words)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -172,7 +173,7 @@ class Parameters(Place):
 
 class MadeUp(Place):
     def made_up(self, number, **more):
-        """A run as a launcher leaves it, without a recording."""
+        """Makes a run as a launcher leaves it, without a recording."""
         folder = self.runs / f"job{number}"
         folder.mkdir(parents=True)
         start_ns = 10**18 + number * DAY_NS
@@ -192,7 +193,7 @@ class MadeUp(Place):
 
 class Table(MadeUp):
     def test_random_tables(self):
-        """Runs, conditions and orders from a seed, compared with the same in Python."""
+        """Runs, conditions and orders from a seed, compared with the same computation in Python."""
         seed = int(os.environ.get("SONDE_TEST_SEED", "1"))
         print(f"SONDE_TEST_SEED={seed}", flush=True)
         draw = random.Random(seed)
@@ -232,7 +233,7 @@ class Table(MadeUp):
 
     @staticmethod
     def key(text):
-        """Numbers before texts."""
+        """Numbers come before texts."""
         try:
             return (0, float(text))
         except ValueError:
@@ -366,7 +367,7 @@ class Removing(MadeUp):
         (folder / "n1.sonde").write_bytes(bytes(100_000))
         (folder / "notes").write_bytes(bytes(70_000))
         (folder / "link.sonde").symlink_to(folder / "notes")
-        os.sync()  # blocks are counted
+        os.sync()  # so that the system has counted the blocks
         blocks = sum(path.lstat().st_blocks * 512 for path in folder.iterdir() if not path.is_symlink())
         (run,) = self.ls()
         self.assertEqual(run["size"], blocks)
@@ -417,7 +418,7 @@ class Moving(MadeUp):
         done = self.sonde("mv", run["job"], "./kept")
         self.assertEqual((done.returncode, done.stdout), (0, f"moved {run['job']} to {self.root}/kept\n"))
         self.assertEqual((self.ls(), self.values(self.root / "kept")), ([], [1]))
-        # Into the folder.
+        # Moves the run into the folder.
         self.assertEqual(self.sonde("mv", "./kept/", f"{self.runs}/").returncode, 0)
         self.assertEqual([r["path"] for r in self.ls()], [f"{self.runs}/kept"])
         self.assertEqual(self.values("kept"), [1])

@@ -24,7 +24,7 @@ MS = 1_000_000
 
 
 def quantile(values, part):
-    """R-6: at rank p (n + 1)."""
+    """R-6: interpolates at rank p (n + 1)."""
     values = sorted(values)
     rank = Fraction(part) * (len(values) + 1)
     below = min(max(math.floor(rank), 1), len(values))
@@ -34,8 +34,8 @@ def quantile(values, part):
 
 
 def integral(points, rate=False):
-    """From the docs: distances above twice the usual one are gaps; usual is the class of the
-    median."""
+    """As in the docs: distances above twice the usual one are gaps; the usual distance is the class
+    of the median."""
     def number(distance):
         power = distance.bit_length() - 1
         return 8 * power + ((distance << 3 >> power) & 7)
@@ -49,7 +49,7 @@ def integral(points, rate=False):
 
 
 def expected(series):
-    """The statistics of several lists of points together."""
+    """Returns the statistics of several lists of points together."""
     points = sorted(point for one in series for point in one)
     values = [v for _, v in points]
     mean = sum(map(Fraction, values)) / len(values)
@@ -81,7 +81,7 @@ class Stats(Place):
         self.assertIn((row["last_ns"], row["last"]), [one[-1] for one in series], (SEED, words))
 
     def points(self, some):
-        """(rank, gpu) → points at distinct milliseconds, with gaps and equal values."""
+        """Makes (rank, gpu) → points at distinct milliseconds, with gaps and equal values."""
         series = {}
         for rank in range(some.randrange(1, 4)):
             for gpu in range(some.randrange(1, 3)):
@@ -144,7 +144,7 @@ class Stats(Place):
             self.run_once(some, f"random{i}")
 
     def test_hosts_and_slices(self):
-        """Two hosts; more points than one slice has."""
+        """Two hosts, with more points than one slice has."""
         for host, begin in (("a", 0), ("b", 7)):
             table = self.root / f"{host}.csv"
             table.write_text("t,busy\n" + "".join(f"{START_MS * MS + i * MS},{(i * 31 + begin) % 1009}\n" for i in range(140_000)))
@@ -165,7 +165,8 @@ class Stats(Place):
         self.assertEqual((sums[0]["count"], sums[0]["max"], sums[0]["min"]), (len(whole), max(whole), min(whole)))
 
     def test_rates_become_amounts(self):
-        """The integral of a counter's rate is its growth; a counter itself has none."""
+        """The integral of a counter's rate is the counter's growth; the counter itself has no
+        integral."""
         table = self.root / "n.csv"
         table.write_text("t,sent\n" + "".join(f"{START_MS * MS + i * 10**9},{i * i}\n" for i in range(50)))
         self.sonde("import", table, "-o", "out")
@@ -193,8 +194,8 @@ class Stats(Place):
         self.one_line(self.sonde("stats", "loss", "-s", "2000000000", "out"), 0, "no points in this range")
 
     def test_files_that_cannot_be_read(self):
-        """Unreadable files are named, and the others are evaluated; with --strict, the exit code
-        says so."""
+        """Unreadable files are named, and the others are used; with --strict, the exit code says
+        so."""
         table = self.root / "good.csv"
         table.write_text("t,a\n" + "".join(f"{START_MS * MS + i * MS},{i}\n" for i in range(5000)))
         self.sonde("import", table, "-o", "out")
@@ -211,12 +212,13 @@ class Stats(Place):
                     self.assertEqual([(row["max"], row["count"]) for row in json.loads(loose.stdout)], [(4999, 5000)], name)
                     self.assertIn(f"missing in the answer: {name}.sonde (unreadable: ", loose.stderr)
                 path.unlink()
-        for at in range(len(whole) - 200, len(whole), 20): # the points, or their descriptions
+        # damages the points, or their descriptions
+        for at in range(len(whole) - 200, len(whole), 20):
             (self.root / "out" / "good.sonde").write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1:])
             query, stats = (self.sonde(command, "a", "--strict", "out") for command in ("query", "stats"))
             self.assertEqual(stats.returncode, query.returncode, (at, stats.stderr, query.stderr))
             self.assertEqual(*([line for line in one.stderr.splitlines() if not line.startswith("sonde: no points")] for one in (stats, query)))
-        # As for every command, an empty file belongs to an agent that has just started.
+        # As for every command, an empty file counts as one of an agent that has just started.
         (self.root / "out" / "good.sonde").write_bytes(b"")
         self.one_line(self.sonde("stats", "a", "out"), 1, "there is no recording (*.sonde) in out")
 

@@ -7,8 +7,8 @@ import sys
 
 from place import SONDE, Place, main
 
-# The window's title, a report that returns as typed input, a cleared screen, a second line, CSI as
-# one character, reversed text.
+# Sequences that set the window's title, make the terminal type a report, clear the screen, begin a
+# second line; CSI as one character; reversed text.
 HOSTILE = ["\x1b]0;owned\x07", "\x1b[6n", "\x1b[2J", "a\rb", "\x9b31m", "\u202egnp", "\x7f"]
 
 
@@ -21,8 +21,8 @@ class Terminal(Place):
             self.assertEqual(bad, [], f"{name} of {result.args}: {text!r}")
 
     def hostile_run(self):
-        """A recording with hostile tags, annotations and script. libsonde accepts any text as a
-        tag's value."""
+        """Makes a recording with hostile tags, annotations and script. libsonde accepts any text as
+        a tag's value."""
         program = self.root / "program.py"
         program.write_text(f"""
 import os, signal, subprocess

@@ -1,4 +1,5 @@
-"""The tokens of a job: who gets which, where they are stored, and where they must not appear."""
+"""The tokens of a job: who gets which token, where tokens are stored, and where they must not
+appear."""
 import base64
 import hashlib
 import hmac
@@ -49,8 +50,8 @@ class Token(Place):
         self.one_line(self.sonde("token", "mine", "--token-file", "x"), 2, "not both")
 
     def test_every_command_means_the_job_around_it(self):
-        """Of two jobs, the one of SONDE_JOB, although it is older: with --url, without, and for a
-        page."""
+        """Of two jobs, commands choose the one of SONDE_JOB, although it is older: with --url,
+        without, and for a page."""
         for name in ("one", "two"):
             self.start("run", "-q", "-l", "1", "--", "sleep", "1000", env={"SONDE_JOB": name})
             until(lambda name=name: any(j["job"] == name and j["url"] for j in json.loads(self.sonde("status", "--json").stdout)), name)
@@ -81,7 +82,7 @@ class Token(Place):
         self.one_line(self.sonde("token", "--url", "--header"), 2, "--url", "--header")
         self.one_line(self.sonde("token", "--url", "--control"), 2, "a URL", "--write")
         self.one_line(self.sonde("token", "--url", "--token-file", self.root / "fixed"), 2, "--token-file", "no URL")
-        # Also inside the job, where the environment has the path of the token's file.
+        # It also works inside the job, where the environment has the path of the token's file.
         inside = self.sonde("run", "-q", "--", "sh", "-c", "sonde token --url; echo $SONDE_URL").stdout.split()
         self.assertEqual(inside[0].split("@")[1], inside[1].removeprefix("http://"))
 
@@ -90,8 +91,8 @@ class Token(Place):
         self.assertEqual(len(set(result.stdout.split())), 1)
 
     def test_a_fixed_one(self):
-        """Made if it is missing; the same for each job that is started with it, so that a Grafana
-        data source stays valid."""
+        """The token is made if it is missing; every job that is started with it has the same one,
+        so that a Grafana data source stays valid."""
         file = self.root / "fixed"
         view = self.token("--token-file", file)
         self.assertEqual(file.stat().st_mode & 0o777, 0o600)

@@ -64,7 +64,7 @@ class Top(Place):
         return until(lambda: next((p for p, text in self.alive(f"{SONDE} top").items() if "bash" not in text and "tmux" not in text), None), "sonde top runs")
 
     def clean(self):
-        """The shell has its screen, its cursor and its modes again."""
+        """Asserts that the shell has its screen, its cursor and its modes again."""
         until(lambda: self.tmux("display-message", "-p", "#{alternate_on} #{pane_current_command}").strip() == "0 bash", "the shell is back")
         self.keys("stty -a | tr ' ' '\\n' | grep -x -e -icanon -e -echo | wc -l | sed s/^/modes=/", "Enter")
         text = self.shows(r"^modes=\d")
@@ -75,14 +75,14 @@ class Top(Place):
         until(lambda: "modes" not in self.screen(), "a cleared screen")
 
     def number(self, expression, where, at):
-        """The value of an expression at a time (s), from `sonde query`."""
+        """Returns the value of an expression at a time (s), from `sonde query`."""
         result = self.sonde("query", "--json", expression, where)
         self.assertEqual(result.returncode, 0, result.stderr)
         series = json.loads(result.stdout)
         return {s["tags"].get("host"): s["dps"].get(str(at * 1000)) for s in series}
 
     def recording(self):
-        """Two imported minutes without GPUs: known values on two nodes."""
+        """Imports two minutes without GPUs: known values on two nodes."""
         start = 1795402800
         folder = self.root / "kept"
         for host, factor in (("n1", 1), ("n2", 2)):
@@ -104,7 +104,7 @@ class Top(Place):
         for host in ("n1", "n2"):
             row = next(line for line in result.stdout.splitlines() if line.startswith(host))
             self.assertEqual(float(row.split()[1]), expected[host], row)
-        # At another time.
+        # The same at another time.
         result = self.sonde("top", "--once", "--at", start + 40, folder)
         expected = self.number("avg:1s-avg:cpu_percent{host=*}", folder, start + 40)
         row = next(line for line in result.stdout.splitlines() if line.startswith("n2"))
@@ -192,7 +192,7 @@ class Top(Place):
         self.assertEqual(modes(), "00")
 
     def test_late_points(self):
-        """A point that comes behind newer ones fills its gap."""
+        """A point that arrives after newer ones fills its gap."""
         script = f"while read line; do echo $line | sonde put; done <{self.root}/lines"
         os.mkfifo(self.root / "lines")
         job = self.start("run", "-q", "-l", "1", "--", "sh", "-c", script)
@@ -331,7 +331,7 @@ class Top(Place):
     # ---- findings and ranks
 
     def slow_recording(self):
-        """Four nodes; the third one takes 1.7 times as long from the second minute on."""
+        """Makes four nodes; the third one takes 1.7 times as long from the second minute on."""
         start = 1795402800
         folder = self.root / "slow"
         for number in range(4):
@@ -355,7 +355,7 @@ class Top(Place):
             self.assertEqual(re.findall(r"(?m)^(n\d+) +!", text), ["n2"])
             text = self.sonde("top", "--once", "--show", "findings", where).stdout
             self.assertRegex(text, r"(?m)^slow +n2 takes 1\.\d+ times the others' step_seconds since 03:01:0\d$")
-            # Before it was slow, no member is reported.
+            # Before a member is slow, none is reported.
             text = self.sonde("top", "--once", "--show", "findings", "--at", start + 55, where).stdout
             self.assertIn("nothing unusual", text)
             self.assertNotIn("slow (key", text)
@@ -434,7 +434,8 @@ class Top(Place):
         until(lambda: self.screen().splitlines()[rows - 1:rows] and self.screen().splitlines()[rows - 1].startswith("q quit"), f"a screen of {rows} rows")
 
     def test_golden_screens_of_a_recording(self):
-        """Nodes, then the metrics two bars earlier, as a user of that terminal sees them."""
+        """Draws the nodes, then the metrics two bars earlier, as a user of that terminal sees
+        them."""
         folder, _ = self.recording()
         self.terminal(*self.SIZES[0])
         for columns, rows in self.SIZES:
@@ -447,8 +448,8 @@ class Top(Place):
                 self.clean()
 
     def test_golden_screens_of_a_running_job(self):
-        """Constant values, also for the time before the job, so that every bar is there; bars of
-        5 s, because on a busy machine a second may lack a value."""
+        """The values are constant, also for the time before the job, so that every bar exists; bars
+        have 5 s, because on a busy machine a second may lack a value."""
         script = self.root / "emits.sh"
         script.write_text('''now=$(date +%s)
             for age in $(seq 320 -1 0); do

@@ -1,4 +1,4 @@
-"""Queries from the process of a test, in the environment of its job."""
+"""Queries from a test's own process, in the environment of its job."""
 
 import os
 import sys

@@ -72,7 +72,7 @@ class PatientNanny(Nanny):
 
 @functools.cache
 def played():
-    """A real recording if it is available, else a generated one."""
+    """Returns a real recording if one is available, else a generated one."""
     recorded = BENCHMARK / "worker_0.csv.gz"
     if not recorded.is_file():
         return [[[(i * 7 + g) % 101, i % 50, (i + g * 1000) << 20] for g in range(GPUS)] for i in range(2000)]
@@ -101,12 +101,12 @@ class Clusters(Place):
         self.addCleanup(os.chdir, here)
 
     def alive(self, word=None):
-        """Without the helper process that the interpreter keeps for its spawned children."""
+        """Leaves out the helper process that the interpreter keeps for its spawned children."""
         return {pid: text for pid, text in super().alive(word).items() if "multiprocessing.resource_tracker" not in text}
 
     def play(self):
-        """The simulated data of the GPUs: rows of utilisation, memory activity, memory used for
-        each GPU."""
+        """Returns the simulated data of the GPUs: rows of utilisation, memory activity and used
+        memory for each GPU."""
         self.table = played()
         path = self.root / "play.txt"
         path.write_text("\n".join(" ".join(str(v) for gpu in row for v in gpu) for row in self.table))
@@ -119,12 +119,13 @@ class Clusters(Place):
             yield cluster, client
 
     def csv(self, monitor, **options):
-        """The files, read back, by worker."""
+        """Writes the files and reads them back, by worker."""
         folder = self.root / f"csv-{time.monotonic_ns()}"
         return [_csv.read(path) for path in monitor.to_csv(folder, **options)]
 
     def one_row_each(self, recording, interval_ms):
-        """One row per interval. On a busy machine, the agent may miss the first instant of one."""
+        """Asserts one row per interval. On a busy machine, the agent may miss the first instant of
+        an interval."""
         intervals = [round(time_s * 1000) // interval_ms for [time_s] in self.column(recording, "time")]
         self.assertEqual(intervals, sorted(set(intervals)))
 

@@ -3,7 +3,7 @@ processes that start.
 
     DASKS="newest /a/newest;oldest /a/oldest:/a/newest" dask_versions.py test_dask.py
 
-Prints the output of each as a whole, in the order of DASKS. Fails if one fails; returns 77
+Prints the complete output of each version, in the order of DASKS. Fails if one fails; returns 77
 (skipped) if all are skipped.
 """
 

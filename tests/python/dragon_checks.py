@@ -47,7 +47,7 @@ class Lab:
         return importlib.import_module(f"{self.package}.{name}")
 
     def data(self, *args, points=1, **kwargs):
-        """get_data(), as soon as it has at least `points` points, or at the deadline."""
+        """Returns get_data() as soon as it has at least `points` points, or at the deadline."""
         deadline = time.monotonic() + SETTLE_S
         while True:
             found = self.client.get_data(*args, **kwargs)
@@ -58,13 +58,13 @@ class Lab:
         return [sorted(series["dps"].values()) for series in self.data(*args, **kwargs)]
 
     def stored(self, name, value, **kwargs):
-        """The values of a metric after one add_data()."""
+        """Returns the values of a metric after one add_data()."""
         self.telemetry.add_data(name, value, **kwargs)
         return self.values(name)
 
 
 def parameters(function):
-    """Names and defaults, in order; without self."""
+    """Returns names and defaults, in order; without self."""
     return [
         p.name if p.default is p.empty or p.name == "metrics_url" else f"{p.name}={p.default!r}"
         for p in inspect.signature(function).parameters.values()
@@ -73,7 +73,7 @@ def parameters(function):
 
 
 def shape(value):
-    """The types in a value."""
+    """Returns the types in a value."""
     if isinstance(value, dict):
         return {key: shape(v) for key, v in sorted(value.items())}
     if isinstance(value, (list, tuple)):
@@ -585,7 +585,7 @@ def zz_shutdown_returns(lab):
 
 
 def plain(value, lab):
-    """As JSON, without values that differ from run to run."""
+    """Converts to JSON, without values that differ from run to run."""
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)
     text = text.replace(json.dumps(socket.gethostname()), '"HOST"').replace(json.dumps(os.uname().nodename.split(".")[0]), '"HOST"')
     return json.loads(re.sub(rf'"{lab.now}"', '"NOW"', text))

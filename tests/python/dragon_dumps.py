@@ -43,7 +43,7 @@ def compare(path, recordings):
     with importlib.import_module("sonde").AnalysisClient(recordings) as client:
         found = ask(client, written["now"])
     for metric, wanted in written["answers"].items():
-        if metric in NODE:  # they continued after the dump
+        if metric in NODE:  # the node's metrics continued after the dump
             last = max(found[metric][0]["dps"])
             wanted = [{**series, "dps": {t: v for t, v in series["dps"].items() if t < last}} for series in wanted]
             found[metric] = [{**series, "dps": {t: v for t, v in series["dps"].items() if t < last}} for series in found[metric]]

@@ -22,8 +22,7 @@ class Program(Place):
         self.program.write_text(textwrap.dedent(text))
 
     def run_it(self, text, level=1, code=0, arguments=(), python=()):
-        """Runs the program as a job; returns what it printed. The recording is in
-        self.recording."""
+        """Runs the program as a job; returns its output. The recording is in self.recording."""
         self.write(text)
         record = self.root / f"recording-{len(list(self.root.glob('recording-*')))}"
         result = self.sonde("run", "--quiet", "-l", level, "--record", record, "--", sys.executable, *python, self.program, *arguments)
@@ -36,7 +35,7 @@ class Program(Place):
         return result.stdout
 
     def values(self, metric, **tags):
-        """The values, by time, of the metric's only series with these tags."""
+        """Returns the values, by time, of the metric's only series with these tags."""
         found = self.series(metric, **tags)
         self.assertEqual(len(found), 1, f"{metric} {tags}: {found.keys()}")
         return next(iter(found.values()))

@@ -1,5 +1,5 @@
 """The path of the published recordings of the benchmark GPU-BDB, outside of the project. Without
-them, a test makes its own data, or skips that part."""
+them, a test generates data, or skips that part."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""`%load_ext sonde` in IPython: below a cell stands what it has used."""
+"""`%load_ext sonde` in IPython: shows below each cell the resources that it used."""
 
 import importlib.util
 import os

@@ -1,5 +1,5 @@
-"""sonde.AnalysisClient inside of jobs, beside them, and on recordings: the same answers live as
-from a recording."""
+"""sonde.AnalysisClient inside of jobs, beside them, and on recordings: a running job gives the same
+answers as its recording."""
 
 import errno
 import itertools
@@ -50,10 +50,11 @@ class Found(Asking):
 
 
 class Statistics(Asking):
-    """stats() and peaks() beside `sonde stats --json` and `sonde peaks --json`."""
+    """stats() and peaks(), compared with `sonde stats --json` and `sonde peaks --json`."""
 
     def record(self, some):
-        """Random points of ranks and GPUs, some of them equal peaks; spans of the ranks."""
+        """Records random points of ranks and GPUs, some of them equal peaks, and spans of the
+        ranks."""
         base = 1_700_000_000_000
         lines = []
         for rank in range(3):
@@ -217,7 +218,7 @@ class Both(Asking):
             recorded = json.loads(json.dumps(there["answers"](client, QUESTIONS)))
         for question, one, other in zip(QUESTIONS, live, recorded):
             self.assertEqual(one, other, question)
-        # And they are correct.
+        # And the answers are correct.
         said = dict(zip(QUESTIONS, recorded))
         host = said['c.query("loss")'][0][3]["host"]
         self.assertEqual([s[3] for s in said['c.query("loss")'][:2]], [{"host": host, "k": "a|b", "rank": str(r)} for r in range(2)])
@@ -234,7 +235,7 @@ class Both(Asking):
         self.assertEqual(len(said['c.series("*", limit=2)']), 2)
 
     def test_per_span_on_the_command_line(self):
-        """The same as from the client."""
+        """The command line returns the same as the client."""
         self.recording = self.root / "recording"
         self.run_it("""
             for i in range(3):
@@ -250,7 +251,8 @@ class Both(Asking):
         self.one_line(wrong, 1, "0all-FUNCTION")
 
     def test_in_c(self):
-        """examples/peaks.c, with the shared library: the same peaks, and waiting for a value."""
+        """examples/peaks.c, linked with the shared library, prints the same peaks, and waits for a
+        value."""
         self.record()
         with sonde.AnalysisClient(self.recording) as client:
             [peak] = client.peaks("loss", "host")
@@ -264,7 +266,7 @@ class Both(Asking):
         waiting = subprocess.Popen([os.environ["PEAKS"], "-w", "90", "x"], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.started.append(waiting)
         value = 0
-        while waiting.poll() is None:  # it may not watch yet
+        while waiting.poll() is None:  # the program may not watch yet
             value += 1
             self.sonde("put", "x", value % 100)
         self.assertGreater(float(waiting.stdout.read().split()[3]), 90)

@@ -1,4 +1,4 @@
-"""Watching a query: new points as they come, from a job or a growing recording."""
+"""Watches of a query: new points as they arrive, from a job or a growing recording."""
 
 import contextlib
 import json
@@ -63,7 +63,7 @@ class Watching(Asking):
         self.assertTrue(job["url"])
 
     def answered(self, client):
-        """The number of requests that the job's workers have answered."""
+        """Returns the number of requests that the job's workers have answered."""
         return json.loads(client._open().ask("/sonde/v1/status"))["workers"]["answered"]
 
     def test_a_stream_brings_the_points(self):
@@ -84,7 +84,8 @@ class Watching(Asking):
         self.assertEqual(seen, [("x", "gauge", k, v) for k, v in (("a", 0), ("a", 1), ("b", 2), ("b", float("inf")), ("b", float("-inf")), ("b", 1e300), ("b", 0.1))])
 
     def test_what_a_stream_cannot_follow_is_asked_for(self):
-        """Several values, patterns, rates; and a job that accepts no further streams."""
+        """A stream cannot follow several values, patterns and rates; nor can it follow a job that
+        accepts no further streams."""
         url = self.start_job()
         with sonde.AnalysisClient() as client, contextlib.ExitStack() as ends:
             seen = {}

@@ -18,7 +18,8 @@ from place import until
 sys.path.insert(0, PACKAGE)
 LIBRARY = os.environ["FAKE_NVML"]
 
-# The beginning of every program below: groups, and a wait until metrics have this number of points.
+# The beginning of every program below: imports, and a wait until metrics have this number of
+# points.
 HEAD = """
 import os, signal, sys, time, sonde
 
@@ -108,7 +109,8 @@ class Groups(Program):
         self.assertEqual(((self.root / "run").read_text(), set(self.values("sum"))), ("x", {5}))
 
     def test_values_and_arrays_of_multiprocessing(self):
-        """The program and its collectors share them, including the lock; each call is one point."""
+        """The program and its collectors share values and arrays, including the lock; each call
+        makes one point."""
         said = self.collect("""
             counter, raw, array, text = mp.Value("i", 0), mp.RawValue("d", 0.5), mp.Array("d", [1, 2, 3]), mp.Array("c", b"abc")
             groups = [Count(name, collection_rate=0.05, collector_args={"all": (counter, raw, [array, text])}) for name in ("one", "two")]
@@ -148,7 +150,7 @@ class Groups(Program):
         self.assertEqual(len({v for v in self.values("one") + self.values("two") if v < 7}), len([v for v in self.values("one") + self.values("two") if v < 7]))
 
     def test_a_start_method_that_only_the_program_has(self):
-        """Such as Dragon's, which Dragon has registered."""
+        """Only Dragon has registered its start method, for instance."""
         self.collect("""
             import multiprocessing.context
             class Own(multiprocessing.context.BaseContext): _name = "own"
@@ -206,7 +208,7 @@ class Groups(Program):
         self.assertEqual(self.collect("g = Pid()\ng.start()\ng.stop()\nprint('well')", level=0), "well\n")
 
     def test_raises_hangs_and_crashes(self):
-        """Each failure is reported, and the collector is started again; the others are not
+        """Each failure is reported, and the collector is started again; other collectors are not
         affected."""
         self.collect("""
             class_of = dict(raises=Raises, hangs=Hangs, crashes=Crashes, once=Once, well=Pid)
@@ -368,7 +370,7 @@ class Groups(Program):
 
 
 class Asking(Program):
-    """Direct HTTP requests."""
+    """Sends direct HTTP requests."""
 
     def setUp(self):
         super().setUp()
@@ -389,7 +391,7 @@ class Asking(Program):
                 return error.code, json.load(error)
 
     def session(self):
-        """The session of a browser that opens the address."""
+        """Returns the session of a browser that opens the address."""
         connection = http.client.HTTPConnection(self.url.split("//")[1], timeout=60)
         connection.request("GET", f"/?token={self.token}", headers={"Accept": "text/html"})
         cookie = connection.getresponse().headers["Set-Cookie"].split(";")[0]
@@ -426,8 +428,8 @@ class Asking(Program):
             self.assertEqual(self.ask(body)[0], 413)
 
     def test_as_large_as_allowed_and_too_many(self):
-        """The largest possible one reaches the agent; above sixteen, the launcher reports that they
-        are left out."""
+        """The largest possible group reaches the agent; above sixteen groups, the launcher reports
+        that the others are left out."""
         word = "a" * (128 * 1024)
         command = "echo size $(wc -c) " + "k=v " * 4 + "#" * 8000
         self.assertEqual(self.ask({"name": "large", "command": command[:8192].replace("k=v k=v k=v k=v ", ""), "input": word, "rate": "1000"})[0], 200)

@@ -61,7 +61,8 @@ class Compare(Program):
         self.descriptions()
 
     def page(self):
-        """One file without a script or a reference; charts of what is on both sides."""
+        """The page is one file without a script or a reference; it has charts of metrics that exist
+        on both sides."""
         page = self.root / "compare.html"
         done = self.sonde("compare", "a1,a2", "b1,b2", "--metric", "loss", "-o", page)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", f"sonde: wrote {page}\n"))
@@ -71,14 +72,15 @@ class Compare(Program):
         self.assertEqual((text.count("<svg"), text.count('class="l c0"'), text.count('class="l c1"')), (3, 3, 3))
         for words in ("<script", "http://", "https://", "url("):
             self.assertNotIn(words, text)
-        # The axis of spans has their numbers; that of a metric the time, 400 steps of 0.113 s.
+        # The axis of spans shows their numbers, the axis of a metric the time: 400 steps of 0.113
+        # s.
         self.assertIn(">400<", text)
         self.assertIn(">00:00:45<", text)
         self.one_line(self.sonde("compare", "a1", "b1", "-o", self.root), 1, "cannot write")
 
     def descriptions(self):
-        """Of a run without run.json (killed, say) the recordings of all nodes have the parameters;
-        unreadable descriptions and lost parameters are named."""
+        """For a run without run.json (a killed one, for instance), the parameters come from the
+        recordings of all nodes; unreadable descriptions and lost parameters are named."""
         b1 = json.loads(self.sonde("ls", "--json", "--where", "name=b1").stdout)[0]["path"]
         folder = pathlib.Path(b1)
         found = self.compare("a1", folder)[0]

@@ -28,17 +28,17 @@ DEFAULT = ["total-mem", "mem-util", "compute-util", "tasks"]
 
 
 def memory_and_disk(dask_worker):
-    """Dask's own count of bytes in both places of its spill buffer."""
+    """Returns Dask's own count of bytes in both places of its spill buffer."""
     return dask_worker.data.fast.total_weight, dask_worker.data.spilled_total.disk
 
 
 def transfers(dask_worker):
-    """The seconds of completed transfers, from Dask's own records."""
+    """Returns the seconds of completed transfers, from Dask's own records."""
     return tuple(sum(one["duration"] for one in log) for log in (dask_worker.transfer_incoming_log, dask_worker.transfer_outgoing_log))
 
 
 def disk_seconds(dask_worker):
-    """The seconds of spilling, if this version of Dask counts them."""
+    """Returns the seconds of spilling, if this version of Dask counts them."""
     data = dask_worker.data
     if hasattr(data, "cumulative_metrics"):
         return data.cumulative_metrics["disk-write", "seconds"], data.cumulative_metrics["disk-read", "seconds"]
@@ -65,12 +65,12 @@ def in_transfer(incoming, outgoing, dask_worker):
 
 
 def executing(dask_worker):
-    """The number of tasks that the worker plugin counts as executing."""
+    """Returns the number of tasks that the worker plugin counts as executing."""
     return len(dask_worker.plugins[_settings.PLUGIN].tasks)
 
 
 def data_of(path):
-    """The contents of a report."""
+    """Returns the contents of a report."""
     return json.loads(gzip.decompress(base64.b64decode(re.search(r'id="data">([\w+/=]*)<', pathlib.Path(path).read_text())[1])))
 
 
@@ -265,7 +265,8 @@ class Recording(Clusters):
                 until(lambda: all(jobs and None not in jobs[0] for jobs in monitor.get_peaks("total-mem")), "a row of each worker")
             pids = client.run(os.getpid)
             for number, recording in enumerate(self.csv(monitor, identity=True)):
-                # The last row for which this machine was not too busy to query the GPU in time.
+                # Returns the last row for which this machine was not too busy to query the GPU in
+                # time.
                 row = [row for row in (dict(zip(recording.columns, row)) for row in recording.rows) if row["total-mem"]][-1]
                 self.assertEqual(len(row["total-mem"]), 1)
                 self.assertEqual(row["gpu-index"], [number])
@@ -344,7 +345,7 @@ class Recording(Clusters):
                 self.assertEqual([cell for cell in self.column(self.csv(monitor)[0], "gil") if cell], [])
 
     def test_what_transfers_take(self):
-        """In seconds since the monitor started, from Dask's own records."""
+        """The metric counts seconds since the monitor started, as in Dask's own records."""
         with self.cluster(2, processes=False) as (_, client):
             addresses = list(client.scheduler_info()["workers"])
 

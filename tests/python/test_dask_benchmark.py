@@ -27,7 +27,7 @@ QUERIES = (3, 27)
 
 @custom_metric("spread", per_device=False)
 def spread(worker, handles):
-    """How unevenly the GPUs are busy."""
+    """Returns how unevenly the GPUs are busy."""
     busy = [handle.utilization() for handle in handles]
     return (max(busy) - min(busy)) / 2
 
@@ -58,7 +58,7 @@ class Benchmark(Clusters):
         self.draw(files[1])
 
     def same(self, table, recordings):
-        """The table has the same rows as the files."""
+        """Asserts that the table has the same rows as the files."""
         rows = table.to_pylist()
         for worker, recording in enumerate(recordings):
             mine = [row for row in rows if row["worker"] == worker]

@@ -35,7 +35,7 @@ class Counting(unittest.TestCase):
         jobs = self.jobs()
         self.graph(jobs, "A", "a1", "a2")
         self.graph(jobs, "B", "b")
-        self.graph(jobs, "A", "a3")  # waits for the others
+        self.graph(jobs, "A", "a3")  # this task waits for the others
         self.move(jobs, "a1", "processing")
         self.move(jobs, "b", "processing")
         self.move(jobs, "b", "memory")
@@ -70,7 +70,7 @@ class Counting(unittest.TestCase):
         self.move(jobs, "a", "processing", "memory")
         self.graph(jobs, "A", "a")
         self.assertEqual((self.opened, self.closed), ([(0, 0), (0, 1)], [(0, 0, False), (0, 1, False)]))
-        self.move(jobs, "a", "released", "processing")  # lost, and computed again
+        self.move(jobs, "a", "released", "processing")  # the result was lost, and is computed again
         self.move(jobs, "a", "memory")
         self.assertEqual(jobs.successful(), [0])
 

@@ -32,7 +32,7 @@ def hold_the_lock(seconds):
 
 class TwoClusters(Clusters):
     def look(self, monitor, key, interval_ms):
-        """The rows of a cluster have its own tasks, at its own interval."""
+        """Asserts that the rows of a cluster have its own tasks, at its own interval."""
         [recording] = self.csv(monitor, identity=True)
         keys = {key.split("-")[0] for keys in self.column(recording, "tasks") for key in keys}
         self.assertEqual(keys, {key})
@@ -118,7 +118,7 @@ class Faults(Clusters):
             self.assertEqual([key for key in later if key.startswith("hold-")], [])
             part = cluster.scheduler.plugins[_settings.PLUGIN]
             [cut_off] = [one for one in part.store.spans("dask_task", part.attached_ns, time.time_ns()) if one["tags"]["key"].startswith("hold-")]
-            # as for every reader of the store
+            # as for every reader of the store, the span ends with its process
             self.assertEqual((cut_off["tags"]["unfinished"], cut_off["tags"]["worker"]), ("1", "1"))
             self.assertTrue(killed * 1e9 <= cut_off["end_ns"] <= began * 1e9)
             self.assertLess(max(b["time"][0] - a["time"][0] for a, b in zip(before, before[1:])), 1)

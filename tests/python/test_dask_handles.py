@@ -84,7 +84,7 @@ class Ask(Program):
         self.assertEqual(self.run_it(self.TEXT, self.SCRIPT), [self.ANSWERS])
 
     def test_an_older_library(self):
-        """Its used memory includes the driver's own."""
+        """With an older library, the used memory includes the driver's own."""
         [[first, _]] = self.run_it(WITHOUT_PYNVML + self.TEXT, self.SCRIPT, "old")
         self.assertEqual(first, [1000 + (1 << 20), 4000, 100 * (1000 + (1 << 20)) / 4000, 42, 17, 350.5])
 

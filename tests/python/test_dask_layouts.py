@@ -22,7 +22,7 @@ UUIDS = [f"GPU-{gpu:08d}-0000-0000-0000-000000000000" for gpu in range(GPUS)]
 
 
 def rotated(words, first):
-    """As in dask-cuda: every worker sees all GPUs, its own first."""
+    """As in dask-cuda, every worker sees all GPUs, its own first."""
     return ",".join([*words[first:], *words[:first]])
 
 

@@ -120,8 +120,8 @@ class StretchesOfTime(unittest.TestCase):
 
 class FilesAndMonitorAgree(unittest.TestCase):
     def play(self, seed):
-        """Jobs that alternate, workers that start and end, a recording that is started and stopped:
-        all at random."""
+        """Jobs alternate, workers start and end, and a recording is started and stopped, all at
+        random."""
         some, engine = random.Random(seed), Engine()
         interval_ms = some.choice((1, 10, 50))
         now = 10**18 + some.randrange(10**9)
@@ -162,8 +162,8 @@ class FilesAndMonitorAgree(unittest.TestCase):
         return rows, lambda workers=None, **how: _peaks.peaks(engine, settings, periods, questions, lives, "total-mem", workers, **({"per_job": True, "per_dag": False} | how)), engine
 
     def known(self, peaks):
-        """Removes what has no value: files contain jobs without readings, and GPUs that never had
-        one."""
+        """Removes jobs and GPUs without values: files contain jobs without readings, and GPUs that
+        never had one."""
         values = {of: {gpu: value for gpu, value in enumerate(peak) if value is not None} for of, peak in peaks.items()}
         return {of: peak for of, peak in values.items() if peak}
 

@@ -94,7 +94,7 @@ def prefix_of(key):
 
 
 def sums(told):
-    """Like task_prefixes(), computed in another way."""
+    """Computes the result of task_prefixes() in another way."""
     rows = []
     for prefix in {prefix_of(one["key"]) for one in told}:
         mine = [one for one in told if prefix_of(one["key"]) == prefix]
@@ -109,12 +109,12 @@ def sums(told):
 
 
 def in_ns(rows):
-    """Sum and mean in whole nanoseconds over all tasks, without rounding."""
+    """Returns sum and mean in whole nanoseconds over all tasks, without rounding."""
     return [row | {"seconds": round(row["seconds"] * 1e9), "mean": round(row["mean"] * (row["count"] - row["unfinished"]) * 1e9)} for row in rows]
 
 
 def data_of(path):
-    """The contents of a report."""
+    """Returns the contents of a report."""
     text = pathlib.Path(path).read_text()
     return json.loads(gzip.decompress(base64.b64decode(re.search(r'id="data">([\w+/=]*)<', text)[1])))
 
@@ -254,7 +254,7 @@ class Reports(Program):
         keys = [piece["path"][2] for piece in seen["orders"]["prefix › key"] if len(piece["path"]) == 3 and not piece["more"]]
         self.assertTrue(keys and set(keys) <= {one["key"] for one in told["tasks"]})
         self.assertGreater(len(seen["clicked"][1]["path"]), 1)
-        # it fills the width
+        # the element fills the width
         self.assertEqual((seen["clicked"][0]["w"], seen["clicked"][1]["w"]), (1, 1))
         self.assertEqual(seen["unclicked"], flame)
 

@@ -22,7 +22,7 @@ GIB = 1 << 30
 
 
 def row(job, dag, time, one, two):
-    """A row of a worker with two GPUs. `one` and `two` are their utilisations."""
+    """Makes a row of a worker with two GPUs. `one` and `two` are their utilisations."""
     return (job, dag, time, [3 * GIB, 2 * GIB], [one, two], [("inc", 0), "sum"][: (one or 0) % 3], [1.5, 2.5], one, "text")
 
 
@@ -41,7 +41,7 @@ class NoMatplotlib(unittest.TestCase):
 
 
 def shades(axis):
-    """The start and the end of each shade."""
+    """Returns the start and the end of each shade."""
     return [(path.vertices[:, 0].min(), path.vertices[:, 0].max()) for one in axis.collections[:1] for path in one.get_paths()]
 
 
@@ -144,7 +144,7 @@ class Lines(Picture):
             self.assertEqual([text.get_text() for text in draw(self.file, 1, "compute-util").axes[0].texts], ["dag 0"])
 
     def test_hundreds_of_dags_are_no_barcode(self):
-        """A stretch of fewer than 3 points is not shaded; a long one among them is."""
+        """A stretch of fewer than 3 points is not shaded; a long one among short ones is."""
         dags = [*range(300), *[300] * 300, *[301] * 300, *range(302, 547)]
         path = self.write([*HEAD, "compute-util"], [(1, dag, i / 5, [i % 100]) for i, dag in enumerate(dags)])
         [(low, high)] = shades(vis.lines(path, 1, "compute-util").axes[0])

@@ -17,7 +17,7 @@ PROBE, CLOCK, BUSY = "slow-gpu", "gpu_sm_clock_hertz", "gpu_utilization_percent"
 
 
 def series(metric, host, points, gpu="0"):
-    """In the form of AnalysisClient.get_data()."""
+    """Makes a series in the form of AnalysisClient.get_data()."""
     return {"metric": metric, "tags": {"host": host, "gpu": gpu}, "aggregateTags": [], "dps": {str(second): value for second, value in points}}
 
 
@@ -38,7 +38,7 @@ class Slow(unittest.TestCase):
             os.environ["SONDE_NODELIST"] = self.before
 
     def play(self, rounds, seconds_of, first=0, metric=PROBE):
-        """Passes rounds one after the other; returns the number of the first one that requests a
+        """Passes rounds one after the other; returns the number of the first round that requests a
         restart, and the excluded hosts."""
         for r in range(first, first + rounds):
             data = [series(metric, host, [(self.BEGIN + 3 * r, seconds_of(host, r))]) for host in self.HOSTS if seconds_of(host, r) is not None]
@@ -62,8 +62,8 @@ class Slow(unittest.TestCase):
         self.assertEqual((probes, nodes), (5, ["n2"]))
 
     def test_how_many_probes_it_took_is_said(self):
-        """The number of received probes, without duplicates: an answer overlaps with the previous
-        one."""
+        """The message says how many probes were received, without duplicates: an answer overlaps
+        with the previous one."""
         with self.assertLogs("sonde.slow_gpu", "WARNING") as said:
             for r in range(5):
                 for _ in range(2):
@@ -218,8 +218,8 @@ class Signatures(unittest.TestCase):
 
 class Watch(unittest.TestCase):
     def test_it_looks_half_way_between_two_measurements(self):
-        """Measurements are at whole multiples of the rate. A Detector alone checks from its start
-        on, once per interval."""
+        """Measurements are at whole multiples of the rate. A Detector without a collector checks
+        once per interval, from its start on."""
         both = sonde.CollectorDetectorGroup("x", collection_rate=3)
         for now_s, pause_s in ((300.0, 1.5), (301.4, 0.1), (301.5, 0.0), (301.6, 2.9), (302.9, 1.6)):
             with unittest.mock.patch("time.time", return_value=now_s):
@@ -248,7 +248,7 @@ class Restart(unittest.TestCase):
             self.assertEqual(self.restart(["n2", "n1"]), ("without n2", ["n2"]))
 
     def test_dictionaries_of_dragon_are_destroyed(self):
-        """Only those: this must not end another object that happens to have destroy()."""
+        """Only those: no other object that happens to have destroy() must end."""
         ended = []
 
         def destroy(self, allow_restart=False):
@@ -314,7 +314,7 @@ class InJobs(Program):
         self.assertEqual(result.stderr.count("the watch goes on"), 1, result.stderr)
 
     def test_level_0(self):
-        """No server exists, and nothing is started."""
+        """There is no server, and nothing is started."""
         self.assertEqual(self.job("""
             import sonde
             import threading
@@ -325,7 +325,8 @@ class InJobs(Program):
         """, level=0).stdout, "1\n")
 
     def test_cores_play_gpus(self):
-        """Both are probed repeatedly, and neither is reported. The third one has no core."""
+        """Both cores are probed repeatedly, and neither is reported. The third device has no
+        core."""
         result = self.job("""
             import time, sonde
             from sonde.slow_gpu import devices

@@ -152,7 +152,7 @@ class Restart(Program):
 
 class Names(Program):
     def test_any_name_is_stored_by_the_rule(self):
-        """With every way to emit from Python; each name is found as written, and in its stored
+        """Every way to emit from Python is used; each name is found as written, and in its stored
         form."""
         out = self.run_it("""
             import json, sonde

@@ -1,4 +1,4 @@
-"""The package `sonde` in programs: their parameters, metrics, levels and spans are in the
+"""The package `sonde` in programs: their parameters, metrics, levels and spans appear in the
 recording."""
 
 import json
@@ -34,7 +34,8 @@ class Parameters(Program):
             "list": '[1,"a",[true,null]]', "scalar": "2.5", "nan": "nan", "large": str(10**30), "empty": "", "a\u3000key": "wide", "seed": "2", "ordered.x": "1"})
 
     def test_what_cannot_be_kept(self):
-        """One warning for each, with its name; the others are kept, and the program continues."""
+        """Each invalid parameter causes one warning with its name; the others are recorded, and the
+        program continues."""
         done = self.run_it("""
             import sonde, sys, warnings
             class Bad:
@@ -57,7 +58,7 @@ class Parameters(Program):
         self.assertEqual(self.config(), {"good": "1"})
 
     def test_processes_that_are_killed(self):
-        """The last value counts, from any process; also from one that is killed immediately."""
+        """The last value counts, from any process, even from one that is killed immediately."""
         self.run_it("""
             import os, signal, sonde
             sonde.config({f"k{i}": i for i in range(500)})
@@ -98,7 +99,8 @@ class Metrics(Program):
         self.assertEqual((self.definition("loss")["unit"], self.definition("loss")["help"]), ("nats", "what is left"))
 
     def test_every_way_to_call(self):
-        """By position, by name, with a tuple and a dictionary, through the type: the same."""
+        """By position, by name, with a tuple and a dictionary, and through the type, calls do the
+        same."""
         self.run_it("""
             import functools, sonde
             m, c = sonde.gauge("m"), sonde.counter("c")

@@ -92,8 +92,8 @@ class Processes(Program):
     """
 
     def test_killed(self):
-        """Values that 64 processes emitted before half of them were killed with -9 are there, and
-        so are those of the others."""
+        """The recording has the values that 64 processes emitted before half of them were killed
+        with -9, and those of the others."""
         for method in ("fork", "spawn", "forkserver"):
             with self.subTest(method):
                 self.run_it(self.KILLED, arguments=(method,))
@@ -117,7 +117,7 @@ class Processes(Program):
         self.assertEqual(self.values("c")[-1], 8000)
 
     def test_at_the_interpreters_end(self):
-        """From exit handlers, finalizers and daemon threads."""
+        """Values arrive from exit handlers, finalizers and daemon threads."""
         self.run_it("""
             import atexit, sonde
             m = sonde.gauge("m")
@@ -173,7 +173,8 @@ class Processes(Program):
         self.assertIn("KeyError: 'y'", self.said)
 
     def test_development_mode_finds_nothing(self):
-        """Debug hooks on allocations, warnings enabled, references counted."""
+        """Runs with debug hooks on allocations, with warnings enabled, and with counted
+        references."""
         self.run_it("""
             import sonde, sys
             def all_of_it():

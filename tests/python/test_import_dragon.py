@@ -31,7 +31,7 @@ class Import(Place):
         self.folder.mkdir(parents=True)
 
     def database(self, name, rows, tables=TABLES):
-        """Rows in the form that node servers insert: times as texts, tags as JSON."""
+        """Writes rows in the form that node servers insert: times as texts, tags as JSON."""
         path = self.folder / name
         with sqlite3.connect(path) as db:
             db.executescript(tables)
@@ -46,7 +46,7 @@ class Import(Place):
         return done
 
     def points(self, host):
-        """(metric, tags without host) → {second: value} of a recording."""
+        """Returns (metric, tags without host) → {second: value} of a recording."""
         recording = Recording(str(self.root / "made" / f"{host}.sonde"))
         self.assertEqual(recording.problems, [])
         found = {}
@@ -91,7 +91,8 @@ class Import(Place):
             shutil.rmtree(self.root / "made")
 
     def test_rows_of_anything(self):
-        """Every row is in the recording, replaced, without a value, or left out and counted."""
+        """Every row is in the recording, or was replaced, or has no value, or is left out and
+        counted."""
         some = random.Random(SEED)
         things = (None, 5, 1.5, "m", "a\0b", b"\xff\x00\xfe", "x" * 5000, "é" * 300, "", '{"a":1}', '{"a":1,"a":2}', '{"":"x"}', json.dumps({f"k{i}": i for i in range(40)}),
                   json.dumps({"k": "v" * 3000}), '{"a":1e999}', '{"a":' + "[" * 3000 + "]" * 3000 + "}", '{"a":{"b":1}}', '{"host":"z"}', '{"a b":"\\u0000"}', "[]", '"x"', NOW,

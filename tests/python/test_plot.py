@@ -1,5 +1,5 @@
-"""`sonde plot` and sonde.plot: what is drawn is what a query returns, and the picture is whole or
-not there."""
+"""`sonde plot` and sonde.plot: a picture shows what a query returns, and it is complete or
+missing."""
 
 import html.parser
 import importlib.util
@@ -33,7 +33,7 @@ def hexadecimal(value):
 
 
 class Tags(html.parser.HTMLParser):
-    """Every tag that is opened is closed, in order."""
+    """Checks that every opened tag is closed, in order."""
 
     def __init__(self, text):
         super().__init__()
@@ -57,7 +57,7 @@ class Tags(html.parser.HTMLParser):
 
 
 def is_png(data):
-    """Its chunks are whole and their checksums are right."""
+    """Whether all chunks are complete with correct checksums."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     at, kinds = 8, []
     while at < len(data):
@@ -70,7 +70,8 @@ def is_png(data):
 
 class Plots(Place):
     def record(self, job, puts=(), lines=(), name=None):
-        """A recording of points (metric, ms, value, tags) and lines of the emitter; its folder."""
+        """Makes a recording of points (metric, ms, value, tags) and lines of the emitter; returns
+        its folder."""
         put, line = self.root / "puts", self.root / "lines"
         put.write_text("".join(f"put {metric} {t} {value!r} {tags}\n" for metric, t, value, tags in puts))
         line.write_text("".join(text + "\n" for text in lines))
@@ -90,7 +91,7 @@ class Plots(Place):
 
 
 class Errors(Plots):
-    """Without Matplotlib, too."""
+    """Errors that also appear without Matplotlib."""
 
     def test_the_command_line(self):
         for words, said in (
@@ -155,7 +156,8 @@ class Drawn(Plots):
         self.addCleanup(pyplot.close, "all")
 
     def points(self, line):
-        """Of a line: nanoseconds, rounded to microseconds, and values; without gaps."""
+        """Returns a line's times in nanoseconds, rounded to microseconds, and its values; without
+        gaps."""
         return [(round(x * 86400e6) * 1000, y) for x, y in zip(line.get_xdata(), line.get_ydata()) if y == y]
 
     def texts(self, legend):
@@ -189,7 +191,7 @@ class Drawn(Plots):
         self.assertEqual([self.points(line) for line in same.get_lines()], [self.points(line) for line in drawn.values()])
 
     def test_expressions(self):
-        """--downsample is for expressions that have none."""
+        """--downsample applies to expressions that have none."""
         from sonde.plot import _data
 
         for what, downsample, per_span, asked, unit in (
@@ -204,7 +206,7 @@ class Drawn(Plots):
             self.assertEqual((_data.expression_of(what, downsample, per_span), _data._unit("bytes", asked)), (asked, unit))
 
     def test_labels(self):
-        """Long ones are cut, and differ where the texts differ; hosts of one domain go without."""
+        """Long labels are cut and still differ; hosts of one domain are shown without it."""
         from sonde.plot import _draw
 
         texts = [f"tag={'x' * 40}{i}{'y' * 40}" for i in range(3)]
@@ -229,7 +231,7 @@ class Drawn(Plots):
         self.assertEqual(axes[4].yaxis.get_major_formatter().format_data(12000), "12k")
 
     def test_a_thousand_series(self):
-        """A band whose numbers are those of the aggregations, and outliers by name."""
+        """The band has the numbers of the aggregations, and outliers have names."""
         def value(rank, i):
             return 5000.0 - i if rank == 417 else -3000.0 if rank == 20 else (rank * 37 + i * 11) % 200 + 100.0
 
@@ -271,7 +273,8 @@ class Drawn(Plots):
         self.assertGreaterEqual(many.get_legend().get_window_extent().y0, 0)
 
     def test_long_series_keep_their_extremes(self):
-        """More points than columns: a column shows the least and greatest value of its interval."""
+        """With more points than columns, a column shows the least and greatest value of its
+        interval."""
         values = [float(i % 97) for i in range(5000)]
         values[1234], values[4321] = 1e6, -1e6
         where = self.record("a", [("long", T + 10 * i, v + rank, f"rank={rank}") for rank in range(3) for i, v in enumerate(values)])
@@ -402,7 +405,7 @@ class Drawn(Plots):
         self.assertEqual(sorted(p.name for p in self.root.iterdir() if p.name.startswith(".sonde-")), [])
 
     def test_options_are_arguments(self):
-        """An option of the command does what the argument of the function does."""
+        """An option of the command has the effect of the function's argument."""
         spans = [f"span {(T + 1000 * i) * MS} {(T + 1000 * i + 900) * MS} epoch number={i}" for i in range(4)]
         where = self.record("a", [("loss", T + 100 * i, i, f"rank={i % 2}") for i in range(40)], spans)
         plain = self.root / "plain.svg"
@@ -429,7 +432,7 @@ class Drawn(Plots):
         self.one_line(self.plot("lines", "loss", where, "-o", "folder.png"), 1, "folder.png is no regular file")
         self.draws("lines", "loss", where, "-o", "x.png")
         before = (self.root / "x.png").read_bytes()
-        # The file may have 2,000 bytes: the picture needs more.
+        # The file may have 2,000 bytes, but the picture needs more.
         env = {"PYTHONPATH": f"{os.environ['PACKAGE']}:{os.environ.get('PYTHONPATH', '')}", "MPLCONFIGDIR": str(self.root / "mpl"), "SONDE_PYTHON": sys.executable}
         result = self.sonde("plot", "lines", "loss", where, "-o", "x.png", env=env, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)))
         self.one_line(result, 1, "cannot write x.png: File too large")
@@ -437,7 +440,7 @@ class Drawn(Plots):
         self.assertEqual([p.name for p in self.root.iterdir() if p.name.startswith(".sonde-")], [])
 
     def test_a_running_job_and_its_recording(self):
-        """By the words that `sonde query` takes: nothing, id, name, last, address, path."""
+        """Accepts the same targets as `sonde query`: nothing, id, name, last, address, path."""
         go = self.root / "go"
         job = self.start("run", "-q", "-l", "1", "--name", "training", "--", "sh", "-c",
                          f"for i in 1 2 3; do echo loss 0.$i {T}00$i | sonde put; done; sonde plot lines loss -o inside.svg; touch {self.root}/ready; until [ -e {go} ]; do sleep 0.05; done",

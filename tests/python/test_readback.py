@@ -29,7 +29,7 @@ def report(name, right):
 
 class ReadBack(Program):
     def right(self, text, names, **how):
-        """Runs the program, which reports how often each kind of query returned its value."""
+        """Runs the program, which counts how often each kind of query returns its value."""
         said = self.run_it(BEGIN + text, **how).splitlines()
         self.assertEqual(said, [f"{name} {TIMES}/{TIMES}" for name in names], self.said)
 
@@ -109,7 +109,7 @@ report("folder", right)
         """, ["folder"])
 
     def test_watch(self):
-        """Each point comes once, in order; the first one too, although the watch has only just
+        """Each point arrives once, in order; the first one too, although the watch has only just
         begun."""
         self.right("""
 seen, all_seen = [], threading.Event()
@@ -126,7 +126,7 @@ report("watch", [value == i for i, value in enumerate(seen)])
         """, ["watch"])
 
     def test_dump(self):
-        """The last point before the dump is in it; a program that then ends at once loses
+        """The dump contains the last point before it; a program that ends right after a point loses
         nothing."""
         folder = self.root / "dumped"
         folder.mkdir()
@@ -189,7 +189,8 @@ report("told", right)
         """, ["told"])
 
     def test_a_process_that_has_just_begun(self):
-        """Its first point is emitted right after its HELLO, and it has ended before the query."""
+        """The process emits its first point right after its HELLO, and has ended before the
+        query."""
         self.right("""
 right = []
 for i in range(TIMES):
@@ -216,8 +217,8 @@ report("threads", right)
         """, ["threads"])
 
     def test_a_forked_child_asks_on(self):
-        """It uses the parent's client, which has connections to aggregator and agent; neither reads
-        the other's answers."""
+        """The child uses the parent's client, which has connections to aggregator and agent;
+        neither process reads the other's answers."""
         self.right("""
 total, right = sonde.counter("total"), []
 telemetry.add_data("data", -1)
@@ -256,8 +257,8 @@ def agents():
     """
 
     def test_one_that_stands_still_holds_up_no_question(self):
-        """The answer has everything in the file, and the incomplete drain is counted. When the
-        agent continues, everything is there."""
+        """The answer contains all data of the file, and the incomplete drain is counted. When the
+        agent continues, an answer contains all points."""
         said = self.run_it(BEGIN + self.FIND + """
 import signal
 telemetry.add_data("data", 0)
@@ -281,8 +282,8 @@ print(values(client.query("data")))
         self.assertEqual(said, ["[0.0]", "True True", "[0.0, 1.0, 2.0]"])
 
     def test_one_that_is_replaced(self):
-        """A query at the moment of its end waits for the next agent, or is answered without it;
-        afterwards nothing is missing."""
+        """A query at the moment when the agent ends waits for the next agent, or is answered
+        without it; afterwards nothing is missing."""
         said = self.run_it(BEGIN + self.FIND + """
 import signal
 total = sonde.counter("total")

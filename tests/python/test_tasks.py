@@ -50,8 +50,8 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
         self.assertEqual({dict(e.labels)["worker"] for e in self.spans("dask_task")}, {"3"})
 
     def test_ends(self):
-        """From the first state in which a task executes to the first in which it does not; also for
-        a cancelled task."""
+        """A span lasts from the first state in which a task executes to the first in which it does
+        not, also for a cancelled task."""
         self.run_it("""
             from sonde._dask import TaskSpans
             tasks = TaskSpans("0", "c", str)
@@ -76,7 +76,7 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
         self.assertEqual(found, sorted([*good, ("a-failed", "1", None), ("a-open", None, "1")]))
 
     def test_bytes_of_results(self):
-        """Dask's size of a successful task's result, if Dask knows it."""
+        """The span has Dask's size of a successful task's result, if Dask knows it."""
         self.run_it("""
             from sonde._dask import TaskSpans
             class State: pass
@@ -219,7 +219,8 @@ class Bounds(unittest.TestCase):
     ENDS = (("memory", "released", "forgotten"), ("erred", "forgotten"), ("released", "forgotten"), ("forgotten",))
 
     def grows(self, work):
-        """Memory blocks that are kept after a million further tasks, compared with a few."""
+        """Returns the memory blocks that stay after a million further tasks, compared with a
+        few."""
         work(0)
         gc.collect()
         before = sys.getallocatedblocks()

@@ -70,8 +70,8 @@ class AddData(Program):
         self.assertEqual((self.values("always"), self.series("third")), ([6], {}))
 
     def test_level_under_dragons_launcher(self):
-        """It sets the variable to its own level, 0; programs and their children find the run's
-        level."""
+        """Dragon's launcher sets the variable to its own level, 0; programs and their children find
+        the run's level."""
         out = self.run_it("""
             import os, subprocess
             os.environ["DRAGON_TELEMETRY_LEVEL"] = "0"
@@ -114,7 +114,8 @@ class AddData(Program):
         self.assertEqual((result.stdout, result.stderr), ("0\n", ""))
 
     def test_waits_for_the_agent(self):
-        """Waits for a late agent; without one, raises an error after the timeout."""
+        """The constructor waits for a late agent; without one, it raises an error after the
+        timeout."""
         self.write("""
             import os, socket, sys, threading, sonde
             path = os.environ["SONDE_SOCKET"]
@@ -132,7 +133,7 @@ class AddData(Program):
 
 
 class Started(Program):
-    """Started by the program, not by `sonde run`."""
+    """Telemetry that the program started, not `sonde run`."""
 
     def begin(self, text):
         self.write(text)
@@ -185,8 +186,8 @@ class Started(Program):
         self.check_recording(3, 1)
 
     def test_ends_with_the_program(self):
-        """A program that ends normally; one that is killed with -9, with a forked child that lives
-        on."""
+        """The service ends with a program that ends normally, and with one that is killed with -9
+        and whose forked child lives on."""
         process = self.begin("import sonde\nt = sonde.Telemetry()\nt.start()\nt.add_data('mine', 1)")
         self.assertEqual(self.ends(process), (0, "", ""))
         self.check_recording(1)
