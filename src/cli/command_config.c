@@ -26,8 +26,9 @@ static int add_value(const struct value *v, struct buf *out, struct error *e)
 {
     char path[PATH_MAX];
     if (!installation_find(v->part, path))
-        return error_set(e, -ENOENT, "--%s: the %s are not in %.200s: install sonde (make install)",
-                         option_rows[v->option].name, installation_name(v->part), path);
+        return error_set(e, -ENOENT,
+                         "--%s: not installed in %.200s: %s; install sonde (make install)",
+                         option_rows[v->option].name, path, installation_name(v->part));
     buf_printf(out, "%s%s%s%s", out->size ? " " : "", v->form[0], path, v->form[1]);
     if (v->form[2])
         buf_printf(out, "%s%s", path, v->form[2]);

@@ -71,9 +71,21 @@ class Installation(Place):
         self.assertEqual(
             self.config("--libs", "--cflags", code=1).splitlines(),
             [
-                f"sonde: error: --cflags: the headers are not in {self.prefix}/bin/../include: install sonde (make install)"
+                f"sonde: error: --cflags: not installed in {self.prefix}/bin/../include: headers; install sonde (make install)"
             ],
         )
+
+    def test_folders(self):
+        parts = dict(line.split(None, 1) for line in self.config().splitlines())
+        for part, proof in {"pkg-config": "sonde.pc", "cmake": "sonde-config.cmake"}.items():
+            self.assertEqual(self.config(f"--{part}"), parts[part] + "\n")
+            self.assertTrue((pathlib.Path(parts[part]) / proof).exists())
+        package = self.prefix / "lib/python3.9/site-packages/sonde"
+        package.mkdir(parents=True)
+        refused = self.config("--python-path", code=1)
+        self.assertTrue(refused.startswith("sonde: error: --python-path: not installed in "), refused)
+        (package / "__init__.py").touch()
+        self.assertEqual(self.config("--python-path"), f"{package.parent}\n")
 
     def test_programs_compile_with_what_it_prints(self):
         self.prefix = self.prefix.rename(self.root / "moved")
