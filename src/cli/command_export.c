@@ -102,7 +102,7 @@ static int copy_job(const struct options *o, struct export_inputs *in, size_t i,
         clear_progress();
     if (rc == -ENOSPC || rc == -EDQUOT || rc == -EFBIG)
         error_prefix(e, "TMPDIR (%s) has no space for a copy of the job; set it to another folder",
-                     export_copies_parent());
+                     folder_temporary());
     in->missing = copy.missing;
     sonde_client_close(job);
     return rc;

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,23 +13,16 @@
 
 enum { TRIES = 100 };
 
-const char *export_copies_parent(void)
-{
-    const char *tmp = getenv("TMPDIR");
-    return tmp && *tmp ? tmp : "/tmp";
-}
-
 // Opens the folder with its lock; negative: another process has it, or it is not ours.
 static int lock_folder(const char *path)
 {
     struct stat opened, named;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = folder_open_private(path, NULL);
     if (fd < 0)
-        return -errno;
+        return fd;
     // The process that had the lock before may have removed the folder.
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &opened) == 0 &&
-        opened.st_uid == geteuid() && lstat(path, &named) == 0 && named.st_dev == opened.st_dev &&
-        named.st_ino == opened.st_ino)
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &opened) == 0 && lstat(path, &named) == 0 &&
+        named.st_dev == opened.st_dev && named.st_ino == opened.st_ino)
         return fd;
     close(fd);
     return -EBUSY;
@@ -57,7 +49,7 @@ static void remove_abandoned(const char *parent)
 
 int export_copies_make(struct export_copies *c, struct error *e)
 {
-    const char *parent = export_copies_parent();
+    const char *parent = folder_temporary();
     int rc = -EBUSY;
     remove_abandoned(parent);
     // Another export may take a folder without a lock for an abandoned one.

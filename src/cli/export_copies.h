@@ -18,9 +18,6 @@ struct export_copies {
 // Removes what killed exports have left, and makes the folder.
 int export_copies_make(struct export_copies *c, struct error *e);
 
-// $TMPDIR or /tmp.
-const char *export_copies_parent(void);
-
 // Does nothing if there is none.
 void export_copies_remove(struct export_copies *c);
 

@@ -13,11 +13,17 @@
 
 // ---------------------------------------------------------------- making
 
+const char *folder_temporary(void)
+{
+    const char *folder = getenv("TMPDIR");
+    return folder && *folder ? folder : "/tmp";
+}
+
 int folder_base_path(const char *parent, char out[FOLDER_PATH_MAX], struct error *e)
 {
     if (!parent)
-        parent = getenv("TMPDIR");
-    if (!parent || !*parent)
+        parent = folder_temporary();
+    if (!*parent)
         parent = "/tmp";
     char whole[FOLDER_PATH_MAX];
     if (!realpath(parent, whole))

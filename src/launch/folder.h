@@ -25,6 +25,9 @@ enum {
     FOLDER_TWINS_MAX = 1000, // JOB, JOB-2, … JOB-1000: names that are tried
 };
 
+// $TMPDIR or /tmp.
+const char *folder_temporary(void);
+
 // Writes PARENT/sonde-UID; parent NULL = $TMPDIR, else /tmp. Returns 0 or -ENAMETOOLONG.
 int folder_base_path(const char *parent, char out[FOLDER_PATH_MAX], struct error *e);
 
