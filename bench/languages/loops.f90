@@ -18,21 +18,13 @@ program loops
     counter = sonde_counter('bench_add')
     off = sonde_gauge('bench_off', level=4)
     do round = 1, 101
-        call system_clock(start)
-        do i = 1, 20000
-            call sonde_emit(gauge, real(i))
-        end do
-        call report('emit', 20000)
+        call measure_emit('emit', gauge)
         call system_clock(start)
         do i = 1, 20000
             call sonde_add(counter, 1)
         end do
         call report('add', 20000)
-        call system_clock(start)
-        do i = 1, 20000
-            call sonde_emit(off, real(i))
-        end do
-        call report('off', 20000)
+        call measure_emit('off', off)
         call system_clock(start)
         do i = 1, 1000
             call sonde_span_begin('step', [sonde_tag('number', i)])
@@ -41,6 +33,17 @@ program loops
         call report('span', 1000)
     end do
 contains
+    subroutine measure_emit(name, metric)
+        character(len=*), intent(in) :: name
+        integer(sonde_handle), intent(in) :: metric
+        integer :: k
+        call system_clock(start)
+        do k = 1, 20000
+            call sonde_emit(metric, real(k))
+        end do
+        call report(name, 20000)
+    end subroutine
+
     subroutine report(name, times)
         character(len=*), intent(in) :: name
         integer, intent(in) :: times
