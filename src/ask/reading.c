@@ -189,7 +189,6 @@ int reading_query(struct reading *d, const struct query *asked, struct arena *ar
         struct query own = *q;
         own.store_labels = d->view.labels;
         limits.cache = d->view.cache;
-        limits.store_ids = d->view.store_ids;
         return query_run(&own, d->view.snapshots, d->view.count, &limits, arena, out, e);
     }
     struct hub_where where;

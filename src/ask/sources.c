@@ -33,7 +33,6 @@ struct source {
     unsigned uses;                   // references: 1 of the list, 1 of each view
     bool seen;                       // found by the current scan
     uint64_t points, points_version; // cached; version 0 = not counted yet
-    uint64_t id, id_version;         // for the cache of decoded points; version 0 = none yet
 };
 
 struct sources {
@@ -45,7 +44,6 @@ struct sources {
     int64_t looked_ns;
     bool runs, several_jobs;
     struct query_cache *cache;
-    uint64_t last_id;
 };
 
 static const char extension[] = ".sonde";
@@ -309,23 +307,6 @@ void sources_look(struct sources *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-// Gives no cache key to a growing file, because its decoded points are soon incomplete.
-static void name_store(struct sources *s, struct source *file, struct store_snapshot *snapshot,
-                       uint64_t *id)
-{
-    *id = 0;
-    if (store_reader_state(file->reader) == STORE_LIVE)
-        return;
-    uint64_t version = store_snapshot_version(snapshot) + 1;
-    pthread_mutex_lock(&s->lock);
-    if (file->id_version != version) {
-        file->id = ++s->last_id;
-        file->id_version = version;
-    }
-    *id = file->id;
-    pthread_mutex_unlock(&s->lock);
-}
-
 int sources_open(struct sources *s, struct arena *arena, struct sources_view *out, struct error *e)
 {
     *out = (struct sources_view){.sources = s, .cache = s->cache};
@@ -336,8 +317,7 @@ int sources_open(struct sources *s, struct arena *arena, struct sources_view *ou
     out->snapshots = arena_array(arena, s->count, sizeof(struct store_snapshot *));
     out->files = arena_array(arena, s->count, sizeof(struct source *));
     out->unreadable = arena_array(arena, s->count, sizeof(struct source *));
-    out->store_ids = arena_array(arena, s->count, sizeof *out->store_ids);
-    bool memory = out->snapshots && out->files && out->unreadable && out->store_ids;
+    bool memory = out->snapshots && out->files && out->unreadable;
     if (s->several_jobs) {
         out->labels = arena_array(arena, s->count, sizeof *out->labels);
         memory = memory && out->labels;
@@ -358,8 +338,6 @@ int sources_open(struct sources *s, struct arena *arena, struct sources_view *ou
     for (size_t i = 0; i < out->count; i++) {
         out->snapshots[i] = memory ? store_snapshot_open(out->files[i]->reader) : NULL;
         memory = memory && out->snapshots[i];
-        if (memory)
-            name_store(s, out->files[i], out->snapshots[i], &out->store_ids[i]);
     }
     if (memory)
         return 0;

@@ -16,7 +16,7 @@
 
 enum {
     SOURCES_FILES_MAX = 16384, // further files are left out, and counted
-    // maximum size of the cache of decoded points that no longer change
+    // maximum size of the cache of decoded points
     SOURCES_DECODED_BYTES = 64 << 20,
 };
 
@@ -51,8 +51,6 @@ struct sources_view {
     size_t unreadable_count;
     size_t left_out; // number of files above SOURCES_FILES_MAX
     struct query_cache *cache;
-    // the cache's key of each snapshot: it changes when the file has grown; 0 while the file grows
-    uint64_t *store_ids;
     struct sources *sources;
 };
 

@@ -20,8 +20,7 @@ void query_context_begin(struct query_context *c, const struct query *q,
         .deadline_ns = limits->deadline_ns,
         .watch = limits->watch,
         .reservation.watch = limits->watch,
-        .cache = limits->store_ids ? limits->cache : NULL,
-        .store_ids = limits->store_ids,
+        .cache = limits->cache,
     };
     query_context_results(c, arena);
 }

@@ -35,7 +35,6 @@ struct query_context {
     const struct work_watch *watch;
     struct reservation reservation; // made in `watch`
     struct query_cache *cache;
-    const uint64_t *store_ids;
     uint64_t points_read, points_from_summaries, series_read;
     size_t since_clock;
     int alloc_error;

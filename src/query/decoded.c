@@ -1,8 +1,10 @@
-// decoded.c - a hash table of entries and a list in order of use, most recent first, under one
-// lock.
+// decoded.c - a hash table of entries, and a list of them with the newest first, under one lock.
+//
+// The oldest entry is evicted. If a query has found it since it was put first, it is put first once
+// more instead. So finding an entry, thousands of times in a query, touches only that entry.
 //
 // Series that are sampled together have the same time stamps. An entry shares them with the
-// previous entry of the same file or block. That halves both the memory and the traffic through the
+// previous entry of the same block. That halves both the memory and the traffic through the
 // processor's caches.
 #include "query/decoded.h"
 
@@ -17,11 +19,9 @@
 #include <string.h>
 
 enum {
-    // chains are short: 64 MiB hold a few thousand series of files, or some ten thousand series of
-    // blocks
-    SLOTS = 1 << 14,
+    SLOTS = 1 << 14, // chains are short: 64 MiB hold some ten thousand entries
     RECLAIM_BYTES = 4 << 20,
-    LATEST = 256, // number of files and blocks whose latest time stamps the cache remembers
+    LATEST = 256, // number of blocks whose latest time stamps the cache remembers
 };
 
 struct times {
@@ -34,12 +34,14 @@ struct times {
 struct kept {
     struct decoded_entry entry; // the first member, because callers hold pointers to it
     struct times *times;        // owns the entry's t_ns
-    uint64_t store;
+    uint64_t block;
     uint32_t series;
     unsigned users;
-    bool gone; // replaced or evicted: its last user frees it
+    bool found; // since it was put first
+    bool gone;  // replaced or evicted: its last user frees it
     size_t bytes;
     struct kept *chain, *newer, *older;
+    double values[]; // the entry's: beside it, so that a query fetches both at once
 };
 
 struct query_cache {
@@ -80,13 +82,6 @@ static bool is_over(struct query_cache *c)
     return c->bytes > c->limit_bytes || (c->account && memory_account_is_over(c->account));
 }
 
-static void free_entry(struct decoded_entry *entry)
-{
-    free(entry->runs);
-    free(entry->t_ns);
-    free(entry->values);
-}
-
 static size_t times_bytes(const struct times *times)
 {
     return sizeof *times + times->count * sizeof *times->t_ns;
@@ -110,8 +105,6 @@ static void free_kept(struct query_cache *c, struct kept *k)
 {
     take_bytes_off(c, k->bytes);
     let_times_go(c, k->times);
-    free(k->entry.runs);
-    free(k->entry.values);
     free(k);
 }
 
@@ -127,10 +120,10 @@ void query_cache_destroy(struct query_cache *c)
     free(c);
 }
 
-static struct kept **slot_of(struct query_cache *c, uint64_t store, uint32_t series)
+static struct kept **slot_of(struct query_cache *c, uint64_t block, uint32_t series)
 {
-    struct kept **at = &c->slots[hash_u64(store * 0x9e3779b97f4a7c15u + series) % SLOTS];
-    while (*at && ((*at)->store != store || (*at)->series != series))
+    struct kept **at = &c->slots[hash_u64(block * 0x9e3779b97f4a7c15u + series) % SLOTS];
+    while (*at && ((*at)->block != block || (*at)->series != series))
         at = &(*at)->chain;
     return at;
 }
@@ -152,24 +145,32 @@ static void put_first(struct query_cache *c, struct kept *k)
 // An entry in use counts towards the cache's size until its last user releases it.
 static void drop(struct query_cache *c, struct kept *k)
 {
-    *slot_of(c, k->store, k->series) = k->chain;
+    *slot_of(c, k->block, k->series) = k->chain;
     unlink_kept(c, k);
     k->gone = true;
     if (!k->users)
         free_kept(c, k);
 }
 
-const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t store, uint32_t series,
-                                         int64_t from_ns, int64_t to_ns)
+// Drops the oldest entry that no query has found since it was put first.
+static void evict(struct query_cache *c)
 {
-    pthread_mutex_lock(&c->lock);
-    struct kept *k = *slot_of(c, store, series);
-    if (k && (from_ns < k->entry.from_ns || to_ns > k->entry.to_ns))
-        k = NULL;
-    if (k) {
-        k->users++;
+    struct kept *k = c->oldest;
+    for (; k->found; k = c->oldest) {
+        k->found = false;
         unlink_kept(c, k);
         put_first(c, k);
+    }
+    drop(c, k);
+}
+
+const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t block, uint32_t series)
+{
+    pthread_mutex_lock(&c->lock);
+    struct kept *k = *slot_of(c, block, series);
+    if (k) {
+        k->users++;
+        k->found = true;
     }
     pthread_mutex_unlock(&c->lock);
     return k ? &k->entry : NULL;
@@ -185,58 +186,70 @@ void decoded_release(struct query_cache *c, const struct decoded_entry *entry)
     pthread_mutex_unlock(&c->lock);
 }
 
-// Returns the cached time stamps if they are equal, otherwise the entry's own; NULL without memory.
-// The caller does not hold the lock, because comparing takes time.
-static struct times *share_times(struct query_cache *c, uint64_t store, struct decoded_entry *entry)
+// Returns the time stamps of the block's last entry if they are equal, otherwise a copy; NULL
+// without memory. The caller does not hold the lock, because comparing takes time.
+static struct times *share_times(struct query_cache *c, uint64_t block, const int64_t *t_ns,
+                                 size_t count)
 {
-    struct times **latest = &c->latest[hash_u64(store) % LATEST];
+    struct times **latest = &c->latest[hash_u64(block) % LATEST];
     pthread_mutex_lock(&c->lock);
-    struct times *times = *latest && (*latest)->count == entry->count ? *latest : NULL;
+    struct times *times = *latest && (*latest)->count == count ? *latest : NULL;
     if (times)
         times->users++;
     pthread_mutex_unlock(&c->lock);
-    if (times && (!entry->count ||
-                  memcmp(times->t_ns, entry->t_ns, entry->count * sizeof *entry->t_ns) == 0)) {
-        free(entry->t_ns);
-        entry->t_ns = times->t_ns;
+    if (times && memcmp(times->t_ns, t_ns, count * sizeof *t_ns) == 0)
         return times;
-    }
     struct times *own = malloc(sizeof *own);
-    if (own)
-        *own = (struct times){1, entry->count, entry->t_ns, latest};
+    int64_t *copy = own ? malloc(count * sizeof *copy) : NULL;
     pthread_mutex_lock(&c->lock);
     if (times)
         let_times_go(c, times);
-    if (own) {
+    if (copy) {
+        memcpy(copy, t_ns, count * sizeof *copy);
+        *own = (struct times){1, count, copy, latest};
         add_bytes(c, times_bytes(own));
         *latest = own;
     }
     pthread_mutex_unlock(&c->lock);
-    return own;
+    if (!copy)
+        free(own);
+    return copy ? own : NULL;
 }
 
-void decoded_keep(struct query_cache *c, uint64_t store, uint32_t series,
-                  struct decoded_entry entry)
+static struct kept *copy_points(struct query_cache *c, uint64_t block, uint32_t series,
+                                const int64_t *t_ns, const double *values, size_t count)
 {
-    struct kept *k = calloc(1, sizeof *k);
-    struct times *times = k ? share_times(c, store, &entry) : NULL;
+    size_t bytes = sizeof(struct kept) + count * sizeof *values;
+    struct kept *k = malloc(bytes);
+    struct times *times = k ? share_times(c, block, t_ns, count) : NULL;
     if (!times) {
         free(k);
-        free_entry(&entry);
-        return;
+        return NULL;
     }
-    *k = (struct kept){.entry = entry, .times = times, .store = store, .series = series};
-    k->bytes =
-        sizeof *k + entry.run_count * sizeof *entry.runs + entry.count * sizeof *entry.values;
+    *k = (struct kept){.entry = {times->t_ns, k->values, count},
+                       .times = times,
+                       .block = block,
+                       .series = series,
+                       .bytes = bytes};
+    memcpy(k->values, values, count * sizeof *values);
+    return k;
+}
+
+void decoded_keep(struct query_cache *c, uint64_t block, uint32_t series, const int64_t *t_ns,
+                  const double *values, size_t count)
+{
+    struct kept *k = count ? copy_points(c, block, series, t_ns, values, count) : NULL;
+    if (!k)
+        return;
     pthread_mutex_lock(&c->lock);
-    struct kept *before = *slot_of(c, store, series);
+    struct kept *before = *slot_of(c, block, series);
     if (before)
         drop(c, before);
     add_bytes(c, k->bytes);
     while (c->oldest && is_over(c))
-        drop(c, c->oldest);
+        evict(c);
     if (!is_over(c)) {
-        *slot_of(c, store, series) = k;
+        *slot_of(c, block, series) = k;
         put_first(c, k);
     } else {
         free_kept(c, k);
@@ -249,7 +262,7 @@ void query_cache_shrink(struct query_cache *c, size_t bytes)
     pthread_mutex_lock(&c->lock);
     size_t wanted = c->bytes > bytes ? c->bytes - bytes : 0;
     while (c->oldest && c->bytes > wanted)
-        drop(c, c->oldest);
+        evict(c);
     pthread_mutex_unlock(&c->lock);
 }
 

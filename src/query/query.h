@@ -179,14 +179,10 @@ struct query_limits {
     int64_t deadline_ns;            // CLOCK_MONOTONIC; 0 = none. After it: -ETIMEDOUT
     const struct work_watch *watch; // checked between blocks of points; NULL = none
     struct query_cache *cache;      // NULL = none
-    // store_ids[i] is the number of stores[i] in `cache`: below 2^63, and never reused for another
-    // file. 0 if points may still be added: then only sealed blocks are cached. NULL: nothing is
-    // cached.
-    const uint64_t *store_ids;
 };
 
-// A cache of decoded points that no longer change (closed files, sealed blocks). Answers do not
-// depend on it. Thread-safe. Returns 0 or -ENOMEM.
+// A cache of the decoded points of sealed blocks, which never change. Answers do not depend on it.
+// Thread-safe. Returns 0 or -ENOMEM.
 int query_cache_create(size_t limit_bytes, struct query_cache **out);
 void query_cache_destroy(struct query_cache *c);
 size_t query_cache_bytes(struct query_cache *c); // in use

@@ -27,7 +27,6 @@ struct selector {
     struct map groups;   // key bytes → index + 1
     struct map identity; // label bytes → index + 1, with several stores
     bool several_stores;
-    uint64_t store_id; // of the current store
     struct query_selected *all;
     size_t count, capacity;
     char *key; // of the current series
@@ -258,7 +257,7 @@ static int add_part(struct selector *s, struct query_selected *known, struct sto
     struct query_part *part = query_alloc(s->c, &s->c->plan, 1, sizeof *part);
     if (!part)
         return query_alloc_failed(s->c);
-    *part = (struct query_part){store, id, s->store_id, NULL};
+    *part = (struct query_part){store, id, NULL};
     known->last_part->next = part;
     known->last_part = part;
     return 0;
@@ -292,7 +291,7 @@ static int add_series(struct selector *s, struct store_snapshot *store, uint32_t
     s->count++;
     *one = (struct query_selected){.labels = series->labels,
                                    .label_count = series->label_count,
-                                   .part = {store, id, s->store_id, NULL},
+                                   .part = {store, id, NULL},
                                    .last_part = &one->part,
                                    .group = (uint32_t)(*number - 1)};
     return 0;
@@ -397,7 +396,6 @@ int query_select(struct query_context *c, struct store_snapshot *const *stores, 
         r = group_keys(&s);
     for (size_t i = 0; i < store_count && r == 0; i++) {
         const struct store_label *label = c->q->store_labels ? &c->q->store_labels[i] : NULL;
-        s.store_id = c->store_ids ? c->store_ids[i] : 0;
         r = select_in(&s, stores[i], label && label->key.size ? label : NULL, &known);
     }
     if (r == 0 && !known)

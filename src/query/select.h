@@ -12,7 +12,6 @@
 struct query_part {
     struct store_snapshot *store;
     uint32_t series;
-    uint64_t store_id; // its number in the cache; 0: not cached
     // In the order of the stores. Singly linked, because parts are never removed, and there are
     // millions.
     struct query_part *next;

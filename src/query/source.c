@@ -1,5 +1,5 @@
 #include "query/source.h"
-#include "base/array.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -27,12 +27,21 @@ static void close_cursor(struct query_source *s)
     s->cursor = NULL;
 }
 
-static int open_cursor(struct query_source *s, const struct query_part *part)
+typedef struct store_cursor *open_fn(struct store_snapshot *s, uint32_t series, int64_t from_ns,
+                                     int64_t to_ns);
+
+static int open_with(struct query_source *s, const struct query_part *part, open_fn *open)
 {
     close_cursor(s);
     s->open = part;
-    s->cursor = store_cursor_open(part->store, part->series, s->from_ns, s->to_ns);
+    s->cursor = open(part->store, part->series, s->from_ns, s->to_ns);
     return s->cursor ? query_tick(s->c, SERIES_WORK) : store_fault(s->c, -ENOMEM);
+}
+
+// Opens a part whose runs only this cursor has at their times.
+static int open_alone(struct query_source *s, const struct query_part *part)
+{
+    return open_with(s, part, s->c->cache ? store_cursor_open_blocks : store_cursor_open);
 }
 
 // First and last time stamp and the number of points of a part in the range, from the headers of
@@ -46,7 +55,7 @@ struct extent {
 static int measure(struct query_source *s, const struct query_part *part, struct extent *x)
 {
     *x = (struct extent){.part = part};
-    int r = open_cursor(s, part);
+    int r = open_with(s, part, store_cursor_open);
     while (r == 0) {
         struct store_run run;
         int more = store_cursor_next(s->cursor, &run);
@@ -96,7 +105,7 @@ static int merge_parts(struct query_source *s, const struct query_selected *seri
         return query_alloc_failed(s->c);
     size_t done = 0;
     for (const struct query_part *part = &series->part; part; part = part->next) {
-        int r = open_cursor(s, part);
+        int r = open_with(s, part, store_cursor_open);
         while (r == 0) {
             struct store_run run;
             int more = store_cursor_next(s->cursor, &run);
@@ -129,113 +138,17 @@ static int merge_parts(struct query_source *s, const struct query_selected *seri
     return 0;
 }
 
-// ---- current and pending state ----
+// ---- the current run ----
 
-// Cuts the cached runs to the range, as the store would.
-static int next_decoded(struct query_source *s)
-{
-    const struct decoded_entry *e = s->decoded;
-    while (s->next_run < e->run_count) {
-        s->run = e->runs[s->next_run++];
-        s->run_t = e->t_ns + s->run_at;
-        s->run_v = e->values + s->run_at;
-        s->run_at += s->run.count;
-        if (s->run.first_ns > s->to_ns)
-            return 0;
-        if (s->run.last_ns < s->from_ns)
-            continue;
-        if (s->run.first_ns >= s->from_ns && s->run.last_ns <= s->to_ns)
-            return 1;
-        size_t from = 0, to = s->run.count;
-        while (s->run_t[from] < s->from_ns)
-            from++;
-        while (to > from && s->run_t[to - 1] > s->to_ns)
-            to--;
-        s->run_t += from;
-        s->run_v += from;
-        if (to == from)
-            continue;
-        s->run = (struct store_run){
-            .count = to - from, .first_ns = s->run_t[0], .last_ns = s->run_t[to - from - 1]};
-        return 1;
-    }
-    return 0;
-}
-
-static void keep_nothing(struct query_source *s)
-{
-    free(s->fresh.runs);
-    free(s->fresh.t_ns);
-    free(s->fresh.values);
-    s->fresh = (struct decoded_entry){0};
-    s->keeps = NULL;
-}
-
-static bool room_for_run(struct query_source *s, size_t points)
-{
-    struct decoded_entry *e = &s->fresh;
-    if (e->count + points > DECODED_POINTS_MAX || e->run_count == DECODED_RUNS_MAX)
-        return false;
-    size_t capacity = s->points_capacity;
-    return array_room(&e->runs, &s->runs_capacity, (size_t)e->run_count + 1, sizeof *e->runs) &&
-           array_room(&e->t_ns, &capacity, e->count + points, sizeof *e->t_ns) &&
-           array_room(&e->values, &s->points_capacity, e->count + points, sizeof *e->values);
-}
-
-// Keeps the current run, which was decoded. A damaged run is not kept.
-static void keep_run(struct query_source *s, const int64_t *t, const double *v, size_t n)
-{
-    struct decoded_entry *e = &s->fresh;
-    if (n != s->run.count || !room_for_run(s, n)) {
-        keep_nothing(s);
-        return;
-    }
-    e->runs[e->run_count++] = s->run;
-    memcpy(e->t_ns + e->count, t, n * sizeof *t);
-    memcpy(e->values + e->count, v, n * sizeof *v);
-    e->count += n;
-    s->taken = true;
-}
-
-static void keep_all(struct query_source *s)
-{
-    decoded_keep(s->c->cache, s->keeps->store_id, s->keeps->series, s->fresh);
-    s->fresh = (struct decoded_entry){0};
-    s->keeps = NULL;
-}
-
-// Keeps all points of the series in a sealed block of a live file, which have been decoded.
-static void keep_block(struct query_source *s, uint64_t block, const int64_t *t, const double *v)
-{
-    struct decoded_entry e = {
-        .from_ns = s->run.first_ns, .to_ns = s->run.last_ns, .run_count = 1, .count = s->run.count};
-    e.runs = malloc(sizeof *e.runs);
-    e.t_ns = malloc(e.count * sizeof *e.t_ns);
-    e.values = malloc(e.count * sizeof *e.values);
-    if (!e.runs || !e.t_ns || !e.values) {
-        free(e.runs);
-        free(e.t_ns);
-        free(e.values);
-        return;
-    }
-    e.runs[0] = s->run;
-    memcpy(e.t_ns, t, e.count * sizeof *t);
-    memcpy(e.values, v, e.count * sizeof *v);
-    decoded_keep(s->c->cache, decoded_block(block), s->open->series, e);
-}
-
-// The points of the current run: from the cache if the cached entry covers all of the block,
+// The points of the cursor's run: from the cache if they are those of a sealed block that it has,
 // otherwise decoded.
 static int cursor_points(struct query_source *s, const int64_t **t_ns, const double **values,
                          size_t *count)
 {
-    bool may = s->c->cache && !s->open->store_id && s->run.count >= DECODED_BLOCK_POINTS_MIN &&
-               s->run.count <= DECODED_POINTS_MAX;
-    uint64_t block = may ? store_cursor_block(s->cursor) : 0;
+    uint64_t block = s->c->cache ? store_cursor_block(s->cursor) : 0;
     let_block_go(s);
     if (block)
-        s->block = decoded_find(s->c->cache, decoded_block(block), s->open->series, s->run.first_ns,
-                                s->run.last_ns);
+        s->block = decoded_find(s->c->cache, block, s->open->series);
     if (s->block) {
         *t_ns = s->block->t_ns;
         *values = s->block->values;
@@ -245,40 +158,29 @@ static int cursor_points(struct query_source *s, const int64_t **t_ns, const dou
     int r = store_cursor_points(s->cursor, t_ns, values, count);
     // If the block is gone or damaged, the points come from another block and are not kept.
     if (r == 0 && block && *count == s->run.count && store_cursor_block(s->cursor) == block)
-        keep_block(s, block, *t_ns, *values);
+        decoded_keep(s->c->cache, block, s->open->series, *t_ns, *values, *count);
     return r < 0 ? store_fault(s->c, r) : 0;
 }
 
-// Whether the series has no points after to_ns.
-static bool ends_before(const struct query_part *part, int64_t to_ns)
+// Reduces a run that is a complete block to its points in the range. Returns 1, 0 if it has none,
+// or a negative errno.
+static int cut_run(struct query_source *s)
 {
-    struct store_run run;
-    struct store_cursor *cursor =
-        to_ns == INT64_MAX ? NULL
-                           : store_cursor_open(part->store, part->series, to_ns + 1, INT64_MAX);
-    bool ends = cursor && store_cursor_next(cursor, &run) == 0;
-    if (cursor)
-        store_cursor_close(cursor);
-    return ends;
-}
-
-static int open_one(struct query_source *s, const struct query_part *part)
-{
-    struct query_cache *cache = part->store_id ? s->c->cache : NULL;
-    // A range may extend beyond the end of the series. Then the entry covers all later times,
-    // because "until now" is the same range a moment later.
-    int64_t to_ns = cache && ends_before(part, s->to_ns) ? INT64_MAX : s->to_ns;
-    if (cache)
-        s->decoded = decoded_find(cache, part->store_id, part->series, s->from_ns, to_ns);
-    if (s->decoded)
-        return query_tick(s->c, SERIES_WORK);
-    if (cache) {
-        s->keeps = part;
-        s->taken = true;
-        s->fresh.from_ns = s->from_ns;
-        s->fresh.to_ns = to_ns;
-    }
-    return open_cursor(s, part);
+    const int64_t *t;
+    const double *v;
+    size_t n, from, to;
+    int r = cursor_points(s, &t, &v, &n);
+    if (r)
+        return r;
+    SEARCH_FIRST(from, n, t[from] >= s->from_ns);
+    SEARCH_FIRST(to, n, t[to] > s->to_ns);
+    if (from >= to)
+        return 0;
+    s->cut = true;
+    s->cut_t = t + from;
+    s->cut_v = v + from;
+    s->run = (struct store_run){.count = to - from, .first_ns = t[from], .last_ns = t[to - 1]};
+    return 1;
 }
 
 static int open_parts(struct query_source *s, const struct query_selected *series)
@@ -324,16 +226,12 @@ int query_source_open(struct query_source *s, struct query_context *c,
     *s = (struct query_source){.c = c, .from_ns = from_ns, .to_ns = to_ns};
     if (from_ns > to_ns)
         return 0;
-    return series->part.next ? open_parts(s, series) : open_one(s, &series->part);
+    return series->part.next ? open_parts(s, series) : open_alone(s, &series->part);
 }
 
 void query_source_close(struct query_source *s)
 {
     close_cursor(s);
-    if (s->decoded)
-        decoded_release(s->c->cache, s->decoded);
-    s->decoded = NULL;
-    keep_nothing(s);
 }
 
 int query_source_next(struct query_source *s)
@@ -344,23 +242,22 @@ int query_source_next(struct query_source *s)
         return first;
     }
     int r = query_tick(s->c, RUN_WORK);
-    if (s->decoded)
-        return r ? r : next_decoded(s);
-    if (s->keeps && !s->taken)
-        keep_nothing(s); // the last run's summary was enough
+    s->cut = false;
     while (r == 0) {
         int more = s->cursor ? store_cursor_next(s->cursor, &s->run) : 0;
-        s->taken = false;
-        if (more > 0)
-            return 1;
         if (more < 0)
             return store_fault(s->c, more);
-        if (s->next_part == s->part_count) {
-            if (s->keeps)
-                keep_all(s);
-            return 0;
+        if (more > 0) {
+            if (s->run.first_ns >= s->from_ns && s->run.last_ns <= s->to_ns)
+                return 1;
+            r = cut_run(s);
+            if (r)
+                return r;
+            continue;
         }
-        r = open_cursor(s, &s->parts[s->next_part++]);
+        if (s->next_part == s->part_count)
+            return 0;
+        r = open_alone(s, &s->parts[s->next_part++]);
     }
     return r;
 }
@@ -375,19 +272,11 @@ int query_source_points(struct query_source *s, const int64_t **t_ns, const doub
         return 0; // counted when they were merged
     }
     int r = query_count_points(s->c, s->run.count);
-    if (r)
-        return r;
-    if (s->decoded) {
-        *t_ns = s->run_t;
-        *values = s->run_v;
-        *count = s->run.count;
-        return 0;
-    }
-    r = cursor_points(s, t_ns, values, count);
-    if (r)
-        return r;
-    if (s->keeps)
-        keep_run(s, *t_ns, *values, *count);
+    if (r || !s->cut)
+        return r ? r : cursor_points(s, t_ns, values, count);
+    *t_ns = s->cut_t;
+    *values = s->cut_v;
+    *count = s->run.count;
     return 0;
 }
 

@@ -3,8 +3,8 @@
 //
 // With one part, or parts that follow each other in time (runs of a job that was restarted), runs
 // come as the stores give them, with their summaries. Overlapping parts are decoded and merged into
-// one run; at one time stamp the later store wins. With a cache, the decoded points of a closed
-// file or of a live file's sealed block are kept for later queries (decoded.h).
+// one run; at one time stamp the later store wins. With a cache, the decoded points of sealed
+// blocks are kept for later queries (decoded.h).
 #ifndef SONDE_QUERY_SOURCE_H
 #define SONDE_QUERY_SOURCE_H
 
@@ -24,17 +24,11 @@ struct query_source {
     int64_t *merged_t;             // when parts overlap
     double *merged_v;
     bool merged;
-    const struct decoded_entry *decoded; // the cached points of the range…
-    const struct decoded_entry *block;   // …or of the current run
-    size_t next_run, run_at;             // the next cached run, and its first point in t_ns
-    const int64_t *run_t;
-    const double *run_v;
-    // The part whose decoded points go to the cache. NULL: none, for instance after a summary
-    // replaced the points of a run.
-    const struct query_part *keeps;
-    bool taken; // the current run is already included
-    struct decoded_entry fresh;
-    size_t runs_capacity, points_capacity;
+    const struct decoded_entry *block; // the cached points of the run's block
+    // The run is a part of a block that the range cuts: its points.
+    bool cut;
+    const int64_t *cut_t;
+    const double *cut_v;
 };
 
 int query_source_open(struct query_source *s, struct query_context *c,

@@ -196,7 +196,8 @@ static int cold_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t i
     if (rc)
         return rc;
     size_t i = id;
-    if (b->header.kind == BLOCK_POINTS)
+    // If all series up to this one are in the block, it has the place of its id.
+    if (b->header.kind == BLOCK_POINTS && (i >= d->entry_count || d->entries[i].series != id))
         SEARCH_FIRST(i, d->entry_count, d->entries[i].series >= id);
     if (i >= d->entry_count || !d->entries[i].count ||
         (b->header.kind == BLOCK_POINTS && d->entries[i].series != id))

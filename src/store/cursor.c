@@ -23,6 +23,7 @@ enum {
     RETIRED_MAX = 24,     // finished pieces, before the remaining ones are moved to the front
     IDLE_MAX = 4,         // idle cursors that a snapshot keeps for reuse
     IDLE_PIECES_MAX = 64, // longest piece list kept with an idle cursor
+    HOT_POINTS_MIN = 64,  // fewer points of a hot block decode as fast as a cache finds them
 };
 
 // ---- Opening ----
@@ -99,6 +100,15 @@ struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series
                                        int64_t to_ns)
 {
     return cursor_open(s, series, from_ns, to_ns, 0);
+}
+
+struct store_cursor *store_cursor_open_blocks(struct store_snapshot *s, uint32_t series,
+                                              int64_t from_ns, int64_t to_ns)
+{
+    struct store_cursor *c = cursor_open(s, series, from_ns, to_ns, 0);
+    if (c)
+        c->blocks = true;
+    return c;
 }
 
 // ---- Merging ----
@@ -239,6 +249,19 @@ static int find_slice(struct store_cursor *c, struct slice *out)
     return 0;
 }
 
+// Whether the piece, which is the only one in the slice, can be returned undecoded: a block that
+// the slice covers. With `blocks`, the range may cut it at the slice's ends. A piece that an
+// earlier slice has cut is loaded. After a move, a block may have later points than the snapshot
+// shows.
+static bool returns_whole(const struct store_cursor *c, const struct piece *only, int64_t end_ns)
+{
+    if (!only->block || only->loaded)
+        return false;
+    bool cut = c->blocks && !c->s->moves;
+    return (only->first_ns >= c->next_ns || cut) &&
+           (only->last_ns <= end_ns || (cut && end_ns == c->to_ns));
+}
+
 static int next_run(struct store_cursor *c, struct store_run *run)
 {
     while (!c->done) {
@@ -252,8 +275,7 @@ static int next_run(struct store_cursor *c, struct store_run *run)
             break;
         }
         const struct piece *only = &c->pieces.all[x.last];
-        bool whole = x.touched == 1 && only->block && !only->loaded &&
-                     only->first_ns >= c->next_ns && only->last_ns <= x.end_ns;
+        bool whole = x.touched == 1 && returns_whole(c, only, x.end_ns);
         rc = whole ? 0 : merge(c, x.end, x.end_ns);
         if (rc)
             return rc;
@@ -295,8 +317,11 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
 
 uint64_t store_cursor_block(const struct store_cursor *c)
 {
-    const struct block_ref *b = c->whole == WHOLE_NONE ? NULL : c->pieces.all[c->whole].block;
-    return b ? b->number : 0;
+    const struct piece *p = c->whole == WHOLE_NONE ? NULL : &c->pieces.all[c->whole];
+    if (!p || !p->block)
+        return 0;
+    bool hot = !(p->block->header.flags & BLOCK_COLD);
+    return hot && p->entry.count < HOT_POINTS_MIN ? 0 : p->block->number;
 }
 
 // The next piece lies far from the last one, so the processor does not prefetch it. Pieces of a

@@ -62,6 +62,7 @@ struct store_cursor {
     bool pending;       // `later` or the stream has more pieces…
     int64_t pending_ns; // …which begin at this time or later
     bool streams;       // ordered blocks may be left to the stream
+    bool blocks;        // blocks that the range cuts are returned complete
     int64_t next_ns;    // all earlier points have been returned
     bool done;
     unsigned depth;

@@ -110,6 +110,11 @@ struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series
                                        int64_t to_ns);
 void store_cursor_close(struct store_cursor *c);
 
+// The same for callers that keep decoded blocks. A run may be a complete sealed block that the
+// range cuts: the caller leaves out the points before from_ns and after to_ns.
+struct store_cursor *store_cursor_open_blocks(struct store_snapshot *s, uint32_t series,
+                                              int64_t from_ns, int64_t to_ns);
+
 // Moves to the next run without decoding it: 1 and *run is filled, 0 at the end, or a negative
 // errno.
 int store_cursor_next(struct store_cursor *c, struct store_run *run);
@@ -121,9 +126,9 @@ int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const doub
                         size_t *count);
 
 // The number of the sealed block whose points of the series are exactly the run just returned; 0
-// for other runs. The number is unique within this process, and the block never changes. Call it
-// again after store_cursor_points: 0 then means that the block was gone and the points came from
-// elsewhere.
+// for other runs, and for those that decode as fast as a cache finds them. The number is unique
+// within this process, and the block never changes. Call it again after store_cursor_points: 0 then
+// means that the block was gone and the points came from elsewhere.
 uint64_t store_cursor_block(const struct store_cursor *c);
 
 // Finds the last point at or before `at_ns`; returns false if the series has none. Used for the

@@ -95,6 +95,20 @@ static void buckets_are_multiples_of_the_interval(void **state)
     world_free(w);
 }
 
+static void extremes_are_never_minus_zero(void **state)
+{
+    (void)state;
+    struct world *w = MAKE_ONE(1356998400, -0.0, 1356998401, -1, 1356998402, 1, 1356998403, -0.0);
+    static const char *const zeros[] = {"none:1s-max:m", "none:1s-min:m", "none:4s-last:m"};
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) {
+        struct asked a = ask(w, zeros[i], T, T + 3);
+        double value = a.result.series[0].values[0];
+        assert_true(value == 0 && (signbit(value) != 0) == (i == 2));
+        asked_free(&a);
+    }
+    world_free(w);
+}
+
 static void sums_of_buckets(void **state)
 {
     (void)state;
@@ -313,6 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sum_of_l),
+        cmocka_unit_test(extremes_are_never_minus_zero),
         cmocka_unit_test(rate_of_l),
         cmocka_unit_test(counters),
         cmocka_unit_test(buckets_are_multiples_of_the_interval),

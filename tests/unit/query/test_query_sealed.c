@@ -83,8 +83,7 @@ static struct asked ask_live(struct store_snapshot *snapshot, const char *m, int
 static void compare(struct store_snapshot *snapshot, struct query_cache *cache, const char *m,
                     int64_t from_s, int64_t to_s)
 {
-    static const uint64_t ids[] = {0};
-    struct query_limits with = {.cache = cache, .store_ids = ids};
+    struct query_limits with = {.cache = cache};
     struct asked plain = ask_live(snapshot, m, from_s, to_s, NULL);
     for (int i = 0; i < 2; i++) {
         struct asked kept = ask_live(snapshot, m, from_s, to_s, &with);
@@ -157,8 +156,7 @@ static void sealed_points_are_found_again(void **state)
 {
     (void)state;
     struct live *l = live_new(&(struct store_options){0});
-    static const uint64_t ids[] = {0};
-    struct query_limits with = {.cache = l->cache, .store_ids = ids};
+    struct query_limits with = {.cache = l->cache};
     for (int i = 0; i < 500; i++)
         append_row(l);
     struct store_snapshot *snapshot = store_snapshot_open(l->reader);

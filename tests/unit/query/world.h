@@ -29,6 +29,9 @@ void world_run_length(struct world *w, size_t points);
 
 bool world_heeds_run_length(void);
 
+// Whether all points lie in sealed blocks.
+bool world_is_sealed(void);
+
 // The number of decoded points so far; 0 if it is unknown.
 uint64_t world_decoded(const struct world *w);
 

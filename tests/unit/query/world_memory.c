@@ -28,6 +28,7 @@ struct store_snapshot {
     uint32_t metric_count;
     struct series *series;
     uint32_t series_count;
+    uint64_t first_block; // number of its first block
     uint32_t of_metric[METRICS_MAX][SERIES_MAX];
     size_t of_metric_count[METRICS_MAX];
     struct str keys[256];
@@ -87,7 +88,9 @@ uint32_t world_series(struct world *w, unsigned store, const char *metric, const
     struct store_snapshot *s = w->stores[store];
     if (!s) {
         s = w->stores[store] = calloc(1, sizeof *s);
+        static uint64_t stores;
         s->world = w;
+        s->first_block = ++stores << 32;
         s->series = calloc(SERIES_MAX, sizeof *s->series);
     }
     uint32_t m = 0;
@@ -141,6 +144,11 @@ struct store_snapshot *const *world_stores(struct world *w, size_t *count)
 void world_run_length(struct world *w, size_t points)
 {
     w->run_length = points;
+}
+
+bool world_is_sealed(void)
+{
+    return true;
 }
 
 bool world_heeds_run_length(void)
@@ -252,6 +260,8 @@ struct store_cursor {
     const struct points *points;
     size_t at, end;        // within the range
     size_t run, run_count; // the current run
+    uint64_t block;        // its number, if the run is a complete block
+    bool blocks;           // blocks that the range cuts are returned complete
     int64_t *t;
     double *v;
 };
@@ -268,6 +278,14 @@ struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series
         c->at++;
     while (c->end > c->at && p->t[c->end - 1] > to_ns)
         c->end--;
+    return c;
+}
+
+struct store_cursor *store_cursor_open_blocks(struct store_snapshot *s, uint32_t series,
+                                              int64_t from_ns, int64_t to_ns)
+{
+    struct store_cursor *c = store_cursor_open(s, series, from_ns, to_ns);
+    c->blocks = true;
     return c;
 }
 
@@ -295,14 +313,17 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
     if (whole_to > c->points->count)
         whole_to = c->points->count;
     size_t to = whole_to < c->end ? whole_to : c->end;
-    c->run = c->at;
-    c->run_count = to - c->at;
+    c->run = c->blocks ? whole_from : c->at;
     c->at = to;
+    to = c->blocks ? whole_to : to;
+    c->run_count = to - c->run;
+    c->block = 0;
     const double *v = c->points->v + c->run;
     *run = (struct store_run){
         .count = c->run_count, .first_ns = c->points->t[c->run], .last_ns = c->points->t[to - 1]};
     if (c->run != whole_from || to != whole_to)
         return 1;
+    c->block = c->s->first_block + whole_from / length + 1;
     run->has_summary = true;
     run->summary.first = v[0];
     run->summary.last = v[c->run_count - 1];
@@ -337,11 +358,10 @@ int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const doub
     return 0;
 }
 
-// No blocks are sealed here.
+// A block is as many points as a run can have.
 uint64_t store_cursor_block(const struct store_cursor *c)
 {
-    (void)c;
-    return 0;
+    return c->block;
 }
 
 int64_t store_newest_ns(const struct store_snapshot *s)

@@ -34,6 +34,35 @@ static void compare_range(struct store_snapshot *s, uint32_t id, int64_t from, i
     points_free(&p);
 }
 
+static size_t blocks_cut; // complete blocks that a range cut
+
+// The same with a cursor that returns the blocks complete which the range cuts.
+static void compare_blocks(struct store_snapshot *s, uint32_t id, int64_t from, int64_t to)
+{
+    struct store_cursor *c = store_cursor_open_blocks(s, id, from, to);
+    struct store_run run;
+    int64_t at = from;
+    while (store_cursor_next(c, &run) > 0) {
+        const int64_t *t;
+        const double *v;
+        size_t n;
+        bool cut = run.first_ns < from || run.last_ns > to;
+        assert_int_equal(store_cursor_points(c, &t, &v, &n), 0);
+        assert_true(n == run.count && t[0] == run.first_ns && t[n - 1] == run.last_ns);
+        blocks_cut += cut;
+        for (size_t i = 0; i < n; i++) {
+            if (t[i] < from || t[i] > to)
+                continue;
+            for (; at < t[i]; at++)
+                assert_true(store_is_missing(table[id][at]));
+            assert_true(v[i] == table[id][at++]);
+        }
+    }
+    for (; at <= to && at < TIMES; at++)
+        assert_true(store_is_missing(table[id][at]));
+    store_cursor_close(c);
+}
+
 static void compare_before(struct store_snapshot *s, uint32_t id, int64_t at)
 {
     int64_t want = at < TIMES ? at : TIMES - 1, t;
@@ -90,6 +119,7 @@ static void compare_all(void)
         uint32_t id = next_random(COLUMNS);
         int64_t from = next_random(TIMES), to = from + next_random(next_random(2) ? 50 : TIMES);
         compare_range(s, id, from, to);
+        compare_blocks(s, id, from, to);
         compare_before(s, id, (int64_t)next_random(TIMES + 100) - 50);
     }
     for (int i = 0; i < 10; i++)
@@ -149,7 +179,9 @@ static void run_mixed(uint32_t seed, unsigned late, unsigned seals)
     assert_int_equal(store_seal(s), 0);
     compare_all();
     close_store(s);
+    blocks_cut = 0;
     compare_all();
+    assert_true(blocks_cut > 100);
 }
 
 static void in_order(void **state)
