@@ -216,6 +216,8 @@ class Nodes(unittest.TestCase):
         self.assertEqual([(n["host"], n["job"], n["state"], n["series"]) for n in nodes["nodes"]], [(h, "j", "live", 2) for h in NODES])
         self.assertEqual(nodes["missing"], [])
         self.assertEqual([m["name"] for m in self.get("/sonde/v1/metrics")[0]["metrics"]], ["loss", "only_n1", "only_n2", "only_n3"])
+        asked, own, _ = self.asked("/sonde/v1/metrics?own")
+        self.assertEqual((asked, own["partial"], [m["name"] for m in own["metrics"]]), ([], True, ["loss", "only_n1"]))
         self.assertEqual([(s["tags"]["host"], s["value"]) for s in self.get("/sonde/v1/series?match=loss&latest")[0]["series"]], [("n1", 14), ("n2", 24), ("n3", 34)])
         answer, _ = self.get("/sonde/v1/query", {"start": T - 1, "end": T + 60, "queries": [{"metric": "only_n2", "aggregator": "sum"}]})
         self.assertEqual([(s["metric"], s["kind"], s["values"]) for s in answer["series"]], [("only_n2", "gauge", [1])])

@@ -220,6 +220,47 @@ test('many nodes: bands, the heat map, a node by click', { timeout: 60000 }, asy
   assert.deepEqual(page.said, []);
 });
 
+test('the first charts wait neither for all nodes nor for their metrics', { timeout: 60000 }, async () => {
+  const sim = start(process.env.SONDE, ['simulate', '--nodes', '6', '--metrics', '6', '--history', '60', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
+  const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
+  const page = await tab(b);
+  const held = [];
+  const holding = (route) => new Promise((go) => held.push(go)).then(() => route.continue());
+  await page.route('**/sonde/v1/nodes', holding);
+  await page.route('**/sonde/v1/metrics', async (route) => {
+    await new Promise((go) => held.push(go));
+    const response = await route.fetch();
+    const { metrics } = await response.json();
+    await route.fulfill({ response, json: { metrics: [...metrics, { ...metrics[0], name: 'of_another_node' }] } });
+  });
+  await page.goto(`${url}?token=${token}`);
+  await until(page, () => window.sonde?.drawn().heat.rows.length === 6 && window.sonde.drawn().charts.every((c) => c.lines.length === 6 || !c.onScreen));
+  assert.equal(held.length, 1); // only the list of nodes was requested, once
+  held[0]();
+  await until(page, () => document.querySelector('#metrics option[value=loss]'));
+  while (!(await page.evaluate(() => document.querySelector('#metrics option[value=of_another_node]')))) {
+    for (const go of held) go();
+    await page.waitForTimeout(20);
+  }
+  assert.deepEqual(page.said, []);
+});
+
+test('a long running job opens at its end, without a request for the rest', { timeout: 60000 }, async () => {
+  const sim = start(process.env.SONDE, ['simulate', '--nodes', '2', '--metrics', '4', '--history', '2400', '--rate', '1', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
+  const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
+  const page = await tab(b);
+  const ranges = [];
+  page.on('request', (r) => {
+    const body = r.method() === 'POST' && r.url().includes('/query') ? JSON.parse(r.postData()) : null;
+    if (body && body.queries.length > 3) ranges.push(body.end - body.start);
+  });
+  await page.goto(`${url}?token=${token}`);
+  await until(page, () => window.sonde?.drawn().charts.some((c) => c.lines.length));
+  assert.match(new URL(page.url()).hash, /last=900/);
+  assert.ok(ranges.length && ranges.every((ms) => ms < 1000e3), JSON.stringify(ranges));
+  assert.deepEqual(page.said, []);
+});
+
 test('1,000 nodes: each has its row and its numbers, and the charts are bands', { timeout: 120000 }, async () => {
   const NODES = 1000;
   const sim = start(process.env.SONDE, ['simulate', '--nodes', String(NODES), '--metrics', '5', '--history', '60', '--rate', '2', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });

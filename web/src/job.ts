@@ -88,6 +88,14 @@ function folderOf(path: string): string {
   return path.replace(/\/[^/]*$/, '');
 }
 
+// The nodes that the server knows without a request to them; their times are those of its own data.
+export function connectedNodes(status: Status): Node[] {
+  const { job, first_ns, last_ns } = status;
+  const own = status.files.flatMap((f) => f.host ?? []);
+  const others = (status.hub?.nodes ?? []).filter((n) => n.connected).map((n) => n.host);
+  return [...new Set([...own, ...others])].map((host) => ({ host, job, state: 'live', series: 0, first_ns, last_ns }));
+}
+
 // The first and the last point of all nodes, nanoseconds.
 export function firstOf(nodes: Node[], status: Status | null): number | undefined {
   const all = [...nodes.map((n) => n.first_ns), status?.first_ns].filter((t): t is number => t !== undefined);

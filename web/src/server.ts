@@ -7,7 +7,7 @@ import { braceable, expression, type Question } from './plan';
 import {
   Annotation,
   FindingsAnswer,
-  Metric,
+  MetricsAnswer,
   Missing,
   Node,
   Refused,
@@ -122,7 +122,7 @@ export class Server implements Source {
 
   status = () => this.json<Status>('status', SHORT_MS);
   nodes = () => this.json<{ nodes: Node[] } & Missing>('nodes', SHORT_MS);
-  metrics = () => this.json<{ metrics: Metric[] } & Missing>('metrics', SHORT_MS);
+  metrics = (own = false) => this.json<MetricsAnswer>(own ? 'metrics?own' : 'metrics', SHORT_MS);
   series = (metric: string, limit: number) =>
     this.json<{ total: number; series: Series[] }>(`series?latest&limit=${limit}&match=${encodeURIComponent(metric)}`);
   findings = () => this.json<FindingsAnswer>('findings');

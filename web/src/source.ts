@@ -42,6 +42,10 @@ export interface Metric {
   level: number;
   source?: string; // set for a built-in metric
 }
+export interface MetricsAnswer extends Missing {
+  metrics: Metric[];
+  partial?: boolean; // other nodes may have more
+}
 export interface Series {
   metric: string;
   tags: Record<string, string>;
@@ -98,7 +102,8 @@ export interface Source {
   now(): number; // the source's clock, milliseconds since the epoch
   status(): Promise<Status>;
   nodes(): Promise<{ nodes: Node[] } & Missing>;
-  metrics(): Promise<{ metrics: Metric[] } & Missing>;
+  // `own`: only metrics of the server's node, which the server knows at once.
+  metrics(own?: boolean): Promise<MetricsAnswer>;
   // The series of a metric, with their newest values.
   series(metric: string, limit: number): Promise<{ total: number; series: Series[] }>;
   findings(): Promise<FindingsAnswer>;
