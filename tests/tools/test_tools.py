@@ -222,6 +222,11 @@ class Columns(Tools):
     def test_a_wide_line_fails(self):
         for name, text in (
             ("src/base/str.c", f"int a; // {self.WIDE}\n"),
+            ("include/a.hpp", f"int a; // {self.WIDE}\n"),
+            ("tests/a.cpp", f"int a; /* {self.WIDE} */\n"),
+            ("bindings/a.go", f"var a = `http://x` // {self.WIDE}\n"),
+            ("bindings/A.java", f"/** {self.WIDE} */\n"),
+            ("bindings/a.rs", f"fn a<'a>(x: &'a str) {{}} // {self.WIDE}\n"),
             ("docs/page.md", f"text\n{self.WIDE}\n"),
             ("tools/new.py", f'"""{self.WIDE}"""\n'),
             ("tools/new.sh", f"true # {self.WIDE}\n"),
@@ -244,6 +249,7 @@ class Columns(Tools):
         self.write("docs/page.md", f"{link}\n\n{cells}\n\n{block}\n")
         self.write("docs/made.md", f"Made from a table.\n\n{self.WIDE}\n")
         self.write("src/a.c", 'char text[] = "' + "words // of a string " * 8 + '";\n')
+        self.write("bindings/a.go", "var text = `" + "words // of a string " * 8 + "`\n")
         done = self.check()
         self.assertEqual(done.returncode, 0, done.stderr)
 
