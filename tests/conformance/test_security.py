@@ -1,4 +1,4 @@
-"""Access: tokens, cookies, host names; and the addresses that servers listen on."""
+"""Tests access with tokens, cookies and host names, and the addresses on which servers listen."""
 import http.client
 import os
 import shutil
@@ -80,7 +80,7 @@ class WithoutToken(Case):
 
 
 class Starting(Case):
-    """The process: its output on the control descriptor, and how it ends."""
+    """The process of the server: its output on the control descriptor, and its end."""
 
     def refused(self, *arguments, token=TOKEN):
         server = Server(*arguments, token=token)
