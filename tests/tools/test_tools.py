@@ -230,6 +230,7 @@ class Columns(Tools):
             ("docs/page.md", f"text\n{self.WIDE}\n"),
             ("tools/new.py", f'"""{self.WIDE}"""\n'),
             ("tools/new.sh", f"true # {self.WIDE}\n"),
+            ("src/meson.build", f"# {self.WIDE}\n"),
             ("tools/new", f"#!/bin/sh\n# {self.WIDE}\n"),
         ):
             with self.subTest(name):
