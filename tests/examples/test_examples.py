@@ -121,7 +121,7 @@ class SlowGpu(Example):
         if importlib.util.find_spec("matplotlib"):
             self.assertEqual((self.root / "eigvals.png").read_bytes()[:4], b"\x89PNG")
         else:
-            self.assertIn("there is no matplotlib here", result.stdout)
+            self.assertIn("matplotlib is not installed", result.stdout)
 
     def test_a_checkpoint_is_taken_up(self):
         """An incomplete result from an interrupted write does not count."""
