@@ -1,17 +1,17 @@
 // Measures how long a user of the page waits, and the costs of the page.
 //
 //   bytes          the bytes that a first visit transfers
-//   first paint    the time from the start of the navigation to the first contentful paint, with an
-//                  empty cache, and to the first line of a chart
+//   first paint    the time from the start of the navigation to the first contentful paint, with
+//                  an empty cache, and to the first line of a chart
 //   many nodes     the time from the start of the navigation until the overview, 1,000 rows of an
 //                  hour and all charts on the screen have their data
-//   frames         the intervals between frames while 100 charts are live, and the processor time of
-//                  the page's thread and of the server meanwhile
+//   frames         the intervals between frames while 100 charts are live, and the processor time
+//                  of the page's thread and of the server meanwhile
 //
-// `node page.mjs visits manyNodes frames` runs all of them. Each figure is a JSON object: `budget` is
-// the target, `ratio` the used share of it; above 1 the target is missed. Other load on the machine
-// affects the figures. The server's share is that of the serving process, minus its load without a
-// page.
+// `node page.mjs visits manyNodes frames` runs all of them. Each figure is a JSON object: `budget`
+// is the target, `ratio` the used share of it; above 1 the target is missed. Other load on the
+// machine affects the figures. The server's share is that of the serving process, minus its load
+// without a page.
 import { readFileSync } from 'node:fs';
 import { browser, endAll, folder, need, said, start, tab, until } from '../../tests/web/harness.mjs';
 

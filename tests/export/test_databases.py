@@ -201,8 +201,8 @@ class Databases(Formats):
         self.assertEqual(found, {("cpu_user_seconds_total", "seconds", True), ("load_1m", "", False)})
 
     def test_files_of_several_formats(self):
-        """An import recognises the format of each file. If one file lacks something, nothing is
-        imported."""
+        """An import recognises the format of each file. If it cannot read one file, it imports
+        nothing."""
         (self.root / "a.csv").write_text("time_ns,name,value,host\n1000,m,1,n1\n")
         (self.root / "b.influx").write_text("m,host=n1 value=2 2000\n")
         (self.root / "wide.csv").write_text("t,w\n3000,3\n")
@@ -244,8 +244,8 @@ class Databases(Formats):
             self.assertEqual((status, "the end of the file is missing" in errors), (code, code == 4), (text, errors))
 
     def test_labels_that_become_one_name(self):
-        """If two tags get the same name in OpenMetrics, both are renamed in all series, even in
-        series that have only one of them."""
+        """Tags whose names would become equal in OpenMetrics get different names, even if no series
+        has two of them."""
         path = self.root / "in.csv"
         path.write_text("time_ns,name,value,host,a.b,a/b,a_b\n1000000000,m,1,n1,x,,\n2000000000,m,2,n1,,x,\n3000000000,m,3,n1,,,x\n")
         self.assertEqual(sonde("import", "-o", self.root / "rec", path)[0::2], (0, ""))

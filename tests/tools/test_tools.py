@@ -225,6 +225,8 @@ class Columns(Tools):
             ("src/base/str.c", f"int a; // {self.WIDE}\n"),
             ("include/a.hpp", f"int a; // {self.WIDE}\n"),
             ("tests/a.cpp", f"int a; /* {self.WIDE} */\n"),
+            ("tests/a.mjs", f"let a; // {self.WIDE}\n"),
+            ("web/a.css", f"/* {self.WIDE} */\n"),
             ("bindings/a.go", f"var a = `http://x` // {self.WIDE}\n"),
             ("bindings/A.java", f"/** {self.WIDE} */\n"),
             ("bindings/a.rs", f"fn a<'a>(x: &'a str) {{}} // {self.WIDE}\n"),
