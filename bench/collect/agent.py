@@ -132,7 +132,7 @@ def cost(level, rate_s):
             report("collect", name, share, "percent of a core", "collectd", peers[1])
             report("collect", f"{name}_memory", beside_files_kib(ours.pid), "KiB beside mapped files", "collectd", beside_files_kib(other.pid))
         else:
-            say("collectd is not here: left out")
+            say("collectd is not installed: left out")
             report("collect", f"{name}_memory", beside_files_kib(ours.pid), "KiB beside mapped files")
 
 

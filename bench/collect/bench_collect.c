@@ -249,7 +249,7 @@ static void bench_node_exporter(double sample)
         up = scrape();
     }
     if (!up) {
-        fprintf(stderr, "bench: prometheus-node-exporter is not here: left out\n");
+        fprintf(stderr, "bench: prometheus-node-exporter is not installed: left out\n");
     } else {
         double before = process_cpu_us(pid);
         for (int i = 0; i < SCRAPES; i++)

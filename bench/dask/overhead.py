@@ -176,7 +176,7 @@ def main():
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        say("Dask is not here (tools/test installs it)")
+        say("Dask is not installed (tools/test installs it)")
         return
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         measure(cluster, client)

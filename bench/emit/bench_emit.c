@@ -101,7 +101,8 @@ static double run_lttng(double clock_here)
         return 0;
     snprintf(program, sizeof program, "%s/lttng_peer", dirname(self));
     if (access(program, X_OK) != 0) {
-        fprintf(stderr, "bench: lttng-ust is not here (liblttng-ust-dev, lttng-tools): left out\n");
+        fprintf(stderr,
+                "bench: lttng-ust is not installed (liblttng-ust-dev, lttng-tools): left out\n");
         return 0;
     }
     // LTTng's threads may use all cores, so that they do not compete for one.

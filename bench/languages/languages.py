@@ -46,7 +46,7 @@ def main():
         source = HERE / name
         compiler = COMPILERS[source.suffix[1:]]
         if not found(compiler):
-            say(f"{compiler} is not here: {language} is left out")
+            say(f"{compiler} is not installed: {language} is left out")
             continue
         costs = measure(source)
         first = first or costs

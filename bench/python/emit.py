@@ -97,7 +97,7 @@ def loops():
     try:
         import prometheus_client
     except ImportError:
-        print("bench: prometheus_client is not here (python3-prometheus-client): left out", file=sys.stderr)
+        print("bench: prometheus_client is not installed (python3-prometheus-client): left out", file=sys.stderr)
     else:
         gauge = prometheus_client.Gauge("loss", "a loss")
 

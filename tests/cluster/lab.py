@@ -1,5 +1,5 @@
-"""A cluster on one machine: hosts in namespaces of their own over one bridge, with a real munge,
-Slurm and sshd.
+"""A cluster on one machine: hosts with their own namespaces are connected by a bridge, with a real
+munge, Slurm and sshd.
 
 The lab changes nothing on the machine: it makes no named namespace, no file outside one temporary
 folder, and no address in the machine's network. A host lives as long as its first process

@@ -80,7 +80,7 @@ with Client() as client:
 
 def needs(*modules):
     absent = [module for module in modules if not any((folder / module).is_dir() for folder in FOLDERS.values())]
-    return unittest.skipIf(absent, f"{', '.join(absent)} is not here (tools/test installs it)")
+    return unittest.skipIf(absent, f"{', '.join(absent)} is not installed (tools/test installs it)")
 
 
 def setUpModule():
@@ -169,5 +169,5 @@ class Dask(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    skip_if(why_not() or ("Dask is not here (tools/test installs it)" if "newest" not in FOLDERS else None))
+    skip_if(why_not() or ("Dask is not installed (tools/test installs it)" if "newest" not in FOLDERS else None))
     unittest.main(verbosity=1)

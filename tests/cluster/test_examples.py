@@ -48,7 +48,7 @@ class Examples(unittest.TestCase):
     maxDiff = None
 
     def example(self, name, *arguments, nodes=1, launcher=None, options=(), env=None):
-        """Runs salloc … sonde run … name … in a folder of its own; returns its standard output and
+        """Runs salloc … sonde run … name … in a new folder; returns its standard output and
         standard error."""
         folder = f"/mnt/shared/{self.id().rsplit('.', 1)[1]}-{nodes}"
         (lab.shared / folder.rsplit("/", 1)[1]).mkdir()

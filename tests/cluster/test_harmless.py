@@ -31,7 +31,7 @@ def contents(folder):
 
 class Harmless(unittest.TestCase):
     def setUp(self):
-        # The folder is in /tmp, whatever TMPDIR is, because each host has an empty /tmp of its own.
+        # The folder is in /tmp, whatever TMPDIR is, because each host has its own, empty /tmp.
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="sonde test ", dir="/tmp"))
         self.addCleanup(shutil.rmtree, self.root)
         self.clone = self.root / "a clone"

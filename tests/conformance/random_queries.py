@@ -27,7 +27,8 @@ UNKNOWN_KEY = {"rack": ["literal_or(a|b)", "not_literal_or(a)", "wildcard(*)", "
 
 
 def number(value):
-    """Returns the number as OpenTSDB stores it: a whole number as it is, another one as a float."""
+    """Returns the number as OpenTSDB stores it: a whole number unchanged, another one as a
+    float."""
     return value if isinstance(value, int) else round(value * 8) / 8
 
 

@@ -118,7 +118,7 @@ class Document(Case):
                 self.assertEqual(self.server.get(path).status, 400, path)
 
 
-@unittest.skipIf(pyarrow is None, "no pyarrow here to read Arrow with")
+@unittest.skipIf(pyarrow is None, "pyarrow is not installed")
 class Arrow(Case):
     """Answers of /sonde/v1/query as Arrow tables, read with Arrow's own library."""
     arguments = ("query_memory_bytes=16000000",)

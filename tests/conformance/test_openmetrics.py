@@ -102,7 +102,7 @@ class Text(Case):
         self.assertEqual(self.server.post("/metrics", "{}").status, 405)
 
 
-@unittest.skipUnless(shutil.which("prometheus"), "no Prometheus here: only the parser above has read the text")
+@unittest.skipUnless(shutil.which("prometheus"), "Prometheus is not installed: only the parser above has read the text")
 class Prometheus(Case):
     """A Prometheus scrapes the server of a live file and returns the written value."""
 

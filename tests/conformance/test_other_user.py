@@ -311,7 +311,7 @@ class Tunnels(unittest.TestCase):
         self.assertEqual(self.collect(self.forwarder(named, "visible")), 403)
 
 
-@unittest.skipUnless(os.path.exists("/usr/sbin/sshd") and shutil.which("ssh"), "no sshd here")
+@unittest.skipUnless(os.path.exists("/usr/sbin/sshd") and shutil.which("ssh"), "sshd or ssh is not installed")
 @unittest.skipUnless(other_user.may_become_other(), "not root: cannot become another user")
 class Ssh(Tunnels):
     """Real tunnels: the end of ssh -L is an sshd of the user, that of ssh -R is the user's ssh."""

@@ -60,7 +60,7 @@ def enter():
         shutil.rmtree(room, ignore_errors=True)
         shutil.rmtree(home, ignore_errors=True)
     if done.returncode == SKIPPED:
-        print("skipped: no namespaces with overlays here")
+        print("skipped: namespaces with overlays are not permitted")
     sys.exit(done.returncode)
 
 

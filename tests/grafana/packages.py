@@ -17,7 +17,7 @@ REQUIRE = "import{createRequire as made}from'module';const require=made(import.m
 def why_not():
     """Returns the reason why Grafana's packages cannot run here, or None."""
     if not (FOLDER / "node_modules" / "@grafana" / "scenes").is_dir():
-        return "no packages of Grafana here: they need npm and a registry"
+        return "Grafana's packages are not installed: they need npm and a registry"
     return None if shutil.which("node") else "Grafana's packages need node"
 
 

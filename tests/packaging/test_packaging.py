@@ -73,7 +73,7 @@ class Outside(Place):
         shutil.rmtree(self.root / "made", ignore_errors=True)
         return self.do("cmake", "-S", self.project, "-B", self.root / "made", f"-DCMAKE_PREFIX_PATH={self.prefix}", code=code)
 
-    @unittest.skipUnless(shutil.which("cmake"), "no cmake here")
+    @unittest.skipUnless(shutil.which("cmake"), "cmake is not installed")
     def test_cmake(self):
         self.cmake("0.1")
         self.do("cmake", "--build", self.root / "made")

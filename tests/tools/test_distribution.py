@@ -94,7 +94,7 @@ class Distribution(unittest.TestCase):
         made = archive.wheel(self.files, os.uname().machine, EPOCH, self.root)
         venv = self.root / "venv"
         if subprocess.run([sys.executable, "-m", "venv", venv], capture_output=True).returncode:
-            self.skipTest("no venv can be made here (python3-venv)")
+            self.skipTest("cannot make a venv (python3-venv)")
         pip = [venv / "bin/pip", "--disable-pip-version-check", "install", "-q", "--no-index", made]
         done = subprocess.run(pip, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)

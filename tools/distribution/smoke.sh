@@ -21,7 +21,7 @@ fi
 
 case $archive in
 *.whl)
-    [ "$python" ] || { echo "smoke: $archive: no Python from 3.9 on here"; exit 0; }
+    [ "$python" ] || { echo "smoke: $archive: Python 3.9 or newer is not installed"; exit 0; }
     "$python" -m venv "$folder/first"
     "$folder/first/bin/python" -m pip install -q --no-index --disable-pip-version-check "$archive"
     prefix=$folder/first python=$folder/first/bin/python

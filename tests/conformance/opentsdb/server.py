@@ -35,7 +35,7 @@ def why_not():
     """Returns the reason why OpenTSDB cannot run here, or None."""
     folder = pathlib.Path(os.environ.get("OPENTSDB", ""))
     if not any(folder.glob("opentsdb-*.jar")):
-        return "no OpenTSDB here: it needs Java and Maven"
+        return "OpenTSDB is not installed: it needs Java and Maven"
     return None if shutil.which("javac") else "OpenTSDB needs javac"
 
 
