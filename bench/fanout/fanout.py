@@ -59,7 +59,8 @@ class Server:
 
 
 def cpu_seconds():
-    """Returns the processor time of the simulation: of our parent and its other children."""
+    """Returns the processor time of the simulation, which is this process' parent and its other
+    children."""
     first = os.getppid()
     with open(f"/proc/{first}/task/{first}/children") as f:
         processes = {first, *map(int, f.read().split())} - {os.getpid()}

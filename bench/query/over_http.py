@@ -63,7 +63,8 @@ def questions(path):
 
 
 def first_ms(server, paths):
-    """Measures the first answer after the start of a server, with files not in the page cache."""
+    """Measures the first answer after the start of a server whose files are not in the page
+    cache."""
     took = []
     for path in paths[:FIRST_ROUNDS]:
         server.stop()

@@ -1,5 +1,5 @@
-"""Measures the time until a program reads its own write: from before it emits a point to the answer
-with that point, by query() and by `sonde query` as a subprocess.
+"""Measures the time until a program reads its own write: from the begin of the emitting call to the
+end of the answer that has the point, by query() and by `sonde query` as a subprocess.
 
 In the same rounds, the bench measures the minimum cost of such a query, for comparison: a request
 of the same client that reads no data (`/healthz`), and a subprocess that does nothing (`sonde

@@ -22,7 +22,7 @@ enum { BENCH_SERIES = 100 };
 double bench_append_rows(struct store *s, int64_t rows);
 
 // The functions of reading.c.
-void reading_bare_loops(void); // measures the minimum cost
+void reading_bare_loops(void); // measures the minimum costs of unpacking and adding
 // Measures opening and averages of the store with this name.
 void reading_all(const char *name, const char *kind);
 // Measures reading 100 series of 3000 points, like a query.

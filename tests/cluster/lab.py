@@ -259,7 +259,7 @@ class Lab:
             os.close(self.lock)
             self.lock = None
 
-    # ---- building
+    # ---- setup
 
     def _write(self, binaries):
         for folder in ("mnt/bin", "mnt/shared", "mnt/log", "mnt/ssh", "mnt/etc", "etc/slurm"):
@@ -337,7 +337,7 @@ class Lab:
         # finds the host's process there.
         return subprocess.run(["nsenter", "--target", str(self.switch.pid), "--net", *command], text=True, **{"check": True} | more)
 
-    # ---- using
+    # ---- commands, processes and files of the hosts
 
     @property
     def shared(self):

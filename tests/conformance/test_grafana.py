@@ -137,8 +137,8 @@ class Dashboards(unittest.TestCase):
         return lines
 
     def assert_annotation(self, server, begun):
-        """Checks that the query of the backend's client for annotations finds this one. It has no
-        downsampling and never requests global annotations."""
+        """Checks that the backend's client finds the annotation. Its query has no downsampling and
+        never requests global annotations."""
         for dashboard in self.dashboards.values():
             note = dashboard["annotations"]["list"][0]["target"]
             answer = server.post("/api/query?arrays=true", {"start": begun, "end": begun + 3,

@@ -31,8 +31,8 @@ exec "$@"
 
 
 def enter():
-    """Returns in the sandbox. Outside, it runs the program again in the sandbox, and ends this
-    process with its exit status."""
+    """Does nothing in the sandbox. Outside, it runs the program again in the sandbox, and ends this
+    process with the same exit status."""
     if os.environ.get("SANDBOX"):
         return
     room = tempfile.mkdtemp(prefix="sd-")  # a short path, because it contains sockets

@@ -154,7 +154,7 @@ class Shell:
             pass
 
     def run(self, pieces):
-        """Runs each piece; returns their status and output."""
+        """Runs the pieces; returns the status and output of each."""
         script = "".join(f"{piece}\nprintf '\\036%d\\036' $?\n" for piece in pieces)
         self.reader.start()
         with subprocess.Popen(
@@ -173,8 +173,8 @@ class Shell:
 
 
 def pattern(shown):
-    """Returns a regular expression for output in the README, in which numbers, the host and … match
-    others."""
+    """Returns a regular expression for output that is shown in the README. Numbers and the host may
+    differ, and … stands for any lines."""
     lines = []
     for line in shown.splitlines():
         if line.strip() == "…":

@@ -109,8 +109,8 @@ static void check_headers(const struct answer *a)
     }
 }
 
-// True if the answer opens a session. If its status is 200, too, it is the page with which the
-// server answers a link on another site; that page leads to the target.
+// True if the answer opens a session. The answer to a link on another site does so with status 200,
+// and has a page that leads to the target.
 static bool opens_session(const struct answer *a)
 {
     for (size_t i = 0; i < a->header_count; i++)

@@ -73,7 +73,7 @@ int origin_ask(struct origin *o, const char *path, struct str body, const char *
     if (answers.failed || wrong >= 250)
         return error_set(e, codes[wrong % 3], wrong % 2 ? "No such name: x" : "nobody is there");
     if (body.data)
-        buf_add_str(&out->body, STR(NATIVE_BINARY_MAGIC)); // spares the fuzzer finding it
+        buf_add_str(&out->body, STR(NATIVE_BINARY_MAGIC)); // so that the fuzzer need not find it
     buf_add_str(&out->body, text);
     if (wrong > 200)
         out->missing = strdup("n2 (late)");

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct ArrowArrayStream stream;
     struct ArrowArray batch;
     size_t points = 0, rows = 0;
-    buf_add_str(&answer.body, STR(NATIVE_BINARY_MAGIC)); // spares the fuzzer finding it
+    buf_add_str(&answer.body, STR(NATIVE_BINARY_MAGIC)); // so that the fuzzer need not find it
     buf_add(&answer.body, data, size);
     if (result_read(&answer, &r, &e) != 0) {
         if (!e.text[0])

@@ -1,5 +1,6 @@
-// Data from other machines: bytes from an unknown peer for a hub and for a link, payloads of
-// messages, plans, partial results, lists. The first byte of the input chooses the kind.
+// Reads data from other machines: bytes that a hub or a link receives from an unknown peer,
+// payloads of messages, plans, partial results, lists. The first byte of the input chooses the
+// kind.
 #include "ask/copy_sums.h"
 #include "ask/copy_wire.h"
 #include "ask/host_filter.h"

@@ -206,7 +206,7 @@ export function scene(model, range, chosen = {}, extra = {}) {
       return made;
     }),
   });
-  // Grafana 13 needs the target of an annotation as an object for the data source; it loses a text.
+  // Grafana 13 needs the target of an annotation as an object for the data source; it drops a text.
   const layers = model.annotations.list.map(
     (note) =>
       new dataLayers.AnnotationsDataLayer({

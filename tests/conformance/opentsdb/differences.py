@@ -133,8 +133,8 @@ def round_down(ms, count, unit, zone):
 
 
 def read_of(plan):
-    """Returns [first, end) of the points in those hours that OpenTSDB uses: from the first whole
-    interval on, as in Downsampler.seekInterval()."""
+    """Returns [first, end) of the points that OpenTSDB uses in the hours of rows_of(): from the
+    first whole interval on, as in Downsampler.seekInterval()."""
     first, end = rows_of(plan)
     if calendar(plan):
         at = round_down(first, *calendar(plan))
