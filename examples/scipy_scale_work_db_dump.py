@@ -1,4 +1,4 @@
-"""scipy_scale_work.py with a dump of the recorded data at its end, for later analysis.
+"""Runs scipy_scale_work.py, then dumps the recorded data for later analysis.
 
     sonde run --telemetry-level=2 --dump-dir=DIR examples/scipy_scale_work_db_dump.py
     sonde replay DIR/telemetry
