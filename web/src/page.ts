@@ -485,7 +485,7 @@ export class Page {
       await navigator.clipboard.writeText(text);
       say(this.note, said);
     } catch {
-      say(this.note, text); // not allowed, as over plain HTTP: the user copies it manually
+      say(this.note, text); // the browser refused, for example over plain HTTP: the user copies the text
     }
     setTimeout(() => say(this.note, ''), SAID_MS);
   }
