@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Makes the report's page, which sonde.dask fills with a recording: web/report.py BUILD [--check].
 
-It writes bindings/python/sonde/dask/report.html, which is part of the repository: reports are made
-where neither node nor a network is. With --check it only says, by exit code 1, that the file is not
-what the sources make. Exit code 77: esbuild is not in BUILD/web-packages (tools/web fetches it).
+It writes bindings/python/sonde/dask/report.html, which is part of the repository, because users
+make reports without node and without a network. With --check it writes nothing; exit code 1 means
+that the file differs from the output of the sources. Exit code 77: esbuild is not in
+BUILD/web-packages (tools/web fetches it).
 """
 
 import base64

@@ -47,7 +47,7 @@ function slowOrSilent(f: FindingAnswer, place: Place): Finding {
   return {
     text:
       f.state === 'silent'
-        ? `${who} gives no value of ${what} ${when}; it gave ${f.values}, and the others go on with at least ${f.others}`
+        ? `${who} has given no value of ${what} ${when}: it has ${f.values} values, the others at least ${f.others}`
         : `${who} ${now ? 'is' : 'was'} ${format.value(f.factor, '')} times as slow as ${than} in ${what}, ${when}`,
     from,
     to,

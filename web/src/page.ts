@@ -423,7 +423,7 @@ export class Page {
   private export(): void {
     const seen = this.charts.wanted().filter((c) => !c.element.hidden && c.hasData());
     if (!seen.length) {
-      say(this.note, 'no chart is in sight that could be exported');
+      say(this.note, 'there is no visible chart to export');
       return;
     }
     this.exporting.open(seen, seen.find((c) => c.element === document.activeElement) ?? null, this.scene());
