@@ -109,8 +109,8 @@ def processes_now(client, hosts):
 
 
 def cutoffs(client, start):
-    """The newest cut-off of each node. The answer contains everything that a process has emitted
-    before the query, even if the process has ended."""
+    """Returns the newest cut-off of each node. The answer contains all points that a process has
+    emitted before the query, even if the process has ended."""
     newest = {}
     for series in client.get_data("merge_cutoff", start_time=start):
         if series["dps"]:

@@ -42,7 +42,7 @@ def digest_of_sources():
 
 
 def read_prebuilt():
-    """Path → contents of web/prebuilt; empty without it, or if a source has changed since."""
+    """Returns path → contents of web/prebuilt; empty without it, or if a source has changed since."""
     folder = HERE / "prebuilt"
     made_of = folder / "sources"
     if not made_of.exists():
@@ -61,7 +61,7 @@ def write_prebuilt(folder, files):
 
 
 def bundle(packages):
-    """Path → contents; empty if the tools are missing."""
+    """Bundles the page, and returns path → contents; empty if the tools are missing."""
     esbuild = packages / "node_modules/esbuild/bin/esbuild"
     if not esbuild.exists() or not shutil.which("node"):
         return {}

@@ -28,7 +28,7 @@ def bundled(esbuild, entry, folder):
 
 
 def source_of(text):
-    """As Content-Security-Policy names an inline script or style."""
+    """Returns the source expression of Content-Security-Policy for an inline script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -36,7 +36,7 @@ def page(esbuild):
     with tempfile.TemporaryDirectory() as folder:
         script, style = bundled(esbuild, "src/report.ts", folder), bundled(esbuild, "report.css", folder)
     html = (HERE / "report.html").read_text()
-    # The long parts last: what they hold is no place for another.
+    # Inserts the long parts last, because their text must not be searched for placeholders.
     for name, text in (("SCRIPT-HASH", source_of(script)), ("STYLE-HASH", source_of(style)), ("STYLE", style), ("SCRIPT", script)):
         html = html.replace(name, text, 1)
     return html
