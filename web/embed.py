@@ -42,7 +42,7 @@ def digest_of_sources():
 
 
 def read_prebuilt():
-    """Returns path → contents of web/prebuilt; empty without it, or if a source has changed since."""
+    """Returns path → contents of web/prebuilt; empty without it, or if a source has changed."""
     folder = HERE / "prebuilt"
     made_of = folder / "sources"
     if not made_of.exists():
