@@ -6,7 +6,7 @@
 // so that a column can be stored as its difference from earlier columns, and so that similar bytes
 // lie together: all gaps between changes, then all changes, then the few long ones, then
 // incompressible bytes. The bytes that codec_table_encode returns become small only with zstd
-// (codec_table_compress; level 19 if time allows, level 3 gives a tenth more).
+// (codec_table_compress).
 //
 // After one zstd pass, a reader can decode any single column without the others. Columns may differ
 // in length and may hold time stamps: one table can take all series and the stamps of a merged
@@ -36,8 +36,10 @@ size_t codec_table_bound(const struct codec_column *columns, size_t n_columns);
 size_t codec_table_encode(const struct codec_column *columns, size_t n_columns, uint8_t *out);
 
 // Compresses a table to one zstd frame (read with ZSTD_decompress), smaller than ZSTD_compress
-// would, because its blocks end with the streams in the table. out has
-// codec_table_compress_bound(size) bytes. Returns 0 without memory.
+// would, because its blocks end with the streams in the table. `level` is one of zstd's, or
+// CODEC_TABLE_QUICK, which looks for hardly any repeats: most tables have none, because encoding
+// has removed them. out has codec_table_compress_bound(size) bytes. Returns 0 without memory.
+enum { CODEC_TABLE_QUICK = 0 };
 size_t codec_table_compress_bound(size_t size);
 size_t codec_table_compress(const uint8_t *table, size_t size, int level, uint8_t *out);
 

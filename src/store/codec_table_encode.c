@@ -22,7 +22,7 @@ enum {
     REFERENCE_BITS = 24,
     // columns that one column is compared with: those that change nearly as often
     CANDIDATES_MAX = 256,
-    CHANGES_LOOKED_AT = 128 // before a column counts as unrelated
+    CHANGES_LOOKED_AT = 256 // before a column counts as unrelated
 };
 
 struct column {
