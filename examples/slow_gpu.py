@@ -183,8 +183,7 @@ def plot(values):
 
 
 def find_devices(hosts):
-    """Returns (host, device) of every GPU of the job; without GPUs, half of this machine's
-    cores."""
+    """Returns (host, device) of all GPUs of the job; without GPUs, half of this machine's cores."""
     with Processes([Place(host) for host in hosts]) as processes:
         found = [(host, device) for host, there in zip(hosts, processes.each(devices)) for device in there]
     return found or [(hosts[0], "cpu")] * max(len(os.sched_getaffinity(0)) // 2, 1)

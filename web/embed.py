@@ -42,8 +42,7 @@ def digest_of_sources():
 
 
 def read_prebuilt():
-    """Returns path → contents of web/prebuilt; empty if it is missing, or if a source has changed
-    since it was made."""
+    """Returns path → contents of web/prebuilt; empty without it, or if a source has changed."""
     folder = HERE / "prebuilt"
     made_of = folder / "sources"
     if not made_of.exists():
@@ -62,7 +61,7 @@ def write_prebuilt(folder, files):
 
 
 def bundle(packages):
-    """Bundles the page; returns path → contents, empty if the tools are missing."""
+    """Bundles the page, and returns path → contents; empty if the tools are missing."""
     esbuild = packages / "node_modules/esbuild/bin/esbuild"
     if not esbuild.exists() or not shutil.which("node"):
         return {}

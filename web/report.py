@@ -2,10 +2,10 @@
 """Makes the page of reports, which sonde.dask fills with a recording: web/report.py BUILD
 [--check].
 
-It writes bindings/python/sonde/dask/report.html. This file is a part of the repository, because
-reports are made on machines without node and network. With --check, the script writes nothing; it
-exits with 1 if the file differs from the page that the sources make. Exit code 77: esbuild is not
-in BUILD/web-packages (tools/web fetches it).
+It writes bindings/python/sonde/dask/report.html, which is part of the repository, because users
+make reports without node and without a network. With --check it writes nothing; exit code 1 means
+that the file differs from the output of the sources. Exit code 77: esbuild is not in
+BUILD/web-packages (tools/web fetches it).
 """
 
 import base64
@@ -29,7 +29,7 @@ def bundled(esbuild, entry, folder):
 
 
 def source_of(text):
-    """Returns the hash with which Content-Security-Policy names an inline script or style."""
+    """Returns the source expression of Content-Security-Policy for an inline script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

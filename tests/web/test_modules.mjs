@@ -187,7 +187,7 @@ test('findings in words', () => {
   ]);
   const silent = { metric: 'loss', tags: { host: 'n2', rank: '3' }, state: 'silent', rounds: 9, values: 150, others: 240, since_ns: 11e6, until_ns: 20e6 };
   const [said] = findings.all({ status: {}, nodes: [], dropped: 0 }, { from: 1, to: 20 }, [silent], () => ({ job: '', shift: 0, clock: (t) => `${t} ms` }));
-  assert.equal(said.text, 'rank 3 on n2 gives no value of loss since 11 ms; it gave 150, and the others go on with at least 240');
+  assert.equal(said.text, 'rank 3 on n2 has given no value of loss since 11 ms: it has 150 values, the others at least 240');
   assert.deepEqual([said.from, said.to, said.now, said.host], [11, 20, true, 'n2']);
 });
 

@@ -53,7 +53,7 @@ export class Job {
     return this.metrics.some((m) => m.name === metric);
   }
 
-  // The user's own metrics are most informative.
+  // The first metric of the program, because it says most about the job; else the processor.
   overviewMetric(): Metric | undefined {
     return this.metrics.find((m) => !m.source) ?? this.metrics.find((m) => m.name === 'cpu_percent') ?? this.metrics[0];
   }

@@ -439,7 +439,7 @@ export class Page {
   private export(): void {
     const seen = this.charts.wanted().filter((c) => !c.element.hidden && c.hasData());
     if (!seen.length) {
-      say(this.note, 'no chart is in sight that could be exported');
+      say(this.note, 'there is no visible chart to export');
       return;
     }
     this.exporting.open(seen, seen.find((c) => c.element === document.activeElement) ?? null, this.scene());
@@ -501,7 +501,7 @@ export class Page {
       await navigator.clipboard.writeText(text);
       say(this.note, said);
     } catch {
-      say(this.note, text); // not allowed, as over plain HTTP: the user copies it manually
+      say(this.note, text); // the browser refused, for example over plain HTTP: the user copies the text
     }
     setTimeout(() => say(this.note, ''), SAID_MS);
   }
