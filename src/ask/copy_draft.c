@@ -110,7 +110,8 @@ static int keep_definitions(const struct keeping *k)
     return r == -EBADMSG ? -ESTALE : r;
 }
 
-// If data was readable when it was summed and is not readable now, the file counts as changed.
+// Turns a read error into -ESTALE: the data could be read when the sums were computed, so the file
+// has changed since.
 static int unreadable(int code)
 {
     return code < 0 && code != -ENOMEM ? -ESTALE : code;

@@ -1,6 +1,6 @@
 // copy_take.c - the receiving end of COPY: writes the records of many nodes into stores. Each store
-// has a temporary name until it is complete. The kept part of an existing copy is added when the
-// head of its file arrives (copy_draft.h).
+// has a temporary name until it is complete. When the head of a file arrives, the kept part of the
+// existing copy is added to the new store (copy_draft.h).
 #include "ask/copy_part.h"
 #include "ask/copy_there.h"
 #include "ask/numbers.h"
@@ -21,7 +21,8 @@ enum {
 struct copying {
     struct str host; // malloc'd
     uint64_t file;
-    // path of the file, and of its draft until it is complete; NULL before its head has arrived
+    // path: the file; part: its draft, until the copy is complete. Both are NULL until the head
+    // arrives
     char *path, *part;
     struct ask_copy_draft draft;
     enum ask_copy_way way;
@@ -30,9 +31,9 @@ struct copying {
     bool made, whole, failed; // made: the file exists under its temporary name
     // the older copy did not match its sums
     bool again;
-    // complete before some nodes were asked again: later records of it are ignored
+    // the file was complete before nodes were asked again; its later records are ignored
     bool settled;
-    int code; // code of the problem
+    int code; // error code of the problem
     // why the file could not be written; empty: there is no problem, or the records were damaged
     char problem[PROBLEM_MAX];
 };
@@ -94,7 +95,7 @@ int ask_copy_ask(struct ask_copy *c, const struct str *hosts, size_t host_count,
 
 // ---- files ----
 
-// Gives up a file, and removes its draft.
+// Gives up a file and removes its draft.
 static void abandon(struct copying *f)
 {
     if (f->draft.store)
@@ -172,8 +173,8 @@ static int damaged(struct error *e)
     return error_set(e, -EBADMSG, "a damaged copy");
 }
 
-// Handles a record that is invalid or cannot be written. Only a lack of memory ends the whole
-// copying.
+// Handles the error of a record that is invalid or cannot be written. Only a lack of memory ends
+// the whole operation.
 static int refused(struct copying *f, int code, struct error *e)
 {
     if (code == 0)
@@ -221,7 +222,7 @@ static int check_place(const struct ask_copy *c, struct copying *f)
     return f->problem[0] ? -EEXIST : 0;
 }
 
-// new_file rejects a file that appears under this name later.
+// Opens the draft with new_file: store_open then fails if a file of this name has appeared since.
 static int open_draft(const struct ask_copy *c, struct copying *f, const struct store_options *o,
                       struct error *e)
 {
@@ -245,7 +246,7 @@ static int open_draft(const struct ask_copy *c, struct copying *f, const struct 
     return r == -ENOMEM ? error_set(e, r, "no memory for a copy") : r;
 }
 
-// Reads which parts of the existing copy are kept; *t is the existing copy.
+// Reads which parts of the existing copy are kept. *t gets the existing copy.
 static int read_kept(const struct ask_copy *c, const struct copying *f, struct bytes *b,
                      struct ask_copy_kept *kept, const struct ask_there **t, struct error *e)
 {
@@ -325,7 +326,8 @@ static int take_unchanged(struct ask_copy *c, struct copying *f, struct bytes *b
     (void)b;
     const struct ask_there *t = ask_there_copy(&c->there, f->host, f->file);
     if (f->path || !t || !t->sums || !t->same_range)
-        return damaged(e); // who has said so?
+        // we have sent no sums of this copy, so the node cannot know that it is equal
+        return damaged(e);
     f->whole = true;
     f->way = ASK_COPY_UNCHANGED;
     return name_file(c, f, t->name, e);

@@ -1,5 +1,5 @@
-// lists_answer.c - the node's side of NAMES, SERIES, EVENTS and STATUS. A record holds as much as
-// fits RECORD_BYTES, or a little more.
+// lists_answer.c - the node's side of NAMES, SERIES, EVENTS and STATUS. A record ends when it has
+// RECORD_BYTES or a little more.
 #include "ask/host_filter.h"
 #include "ask/labels_wire.h"
 #include "ask/lists_wire.h"
@@ -243,11 +243,12 @@ struct events_state {
     struct wire_answer *answer;
     struct error *e;
     struct store_events_wanted request;
-    struct buf all;  // events in their wire format, one after the other
-    struct buf ends; // size_t: the end of each record within `all`, except the last
-    size_t record;   // the next to send
+    struct buf all; // events in their wire format, one after the other
+    // array of size_t: the end of each record within `all`, except that of the last one
+    struct buf ends;
+    size_t record; // index of the next record to send
     size_t sent_bytes;
-    int refused; // by the watch: its error
+    int refused; // the watch's error, if it has refused memory
 };
 
 static bool add_event(const struct store_event *event, void *user)

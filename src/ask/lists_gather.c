@@ -13,7 +13,7 @@ static bool keep(struct arena *arena, struct str *text)
     return text->data != NULL;
 }
 
-// Converts the result of a take function to a message.
+// Sets the message for the result of a take function.
 static int put(int r, size_t most, struct error *e)
 {
     switch (r) {

@@ -25,7 +25,8 @@ int reading_open(const struct reading_from *from, const struct reading_for *requ
 {
     *out = (struct reading){.from = from, .request = *request};
     if (from->drainer && drain_reaches(until_ns))
-        drainer_wait(from->drainer); // counts the points that it could not take over in time
+        // the drainer counts the points that it could not take over in time
+        drainer_wait(from->drainer);
     int rc = sources_open(from->sources, request->arena, &out->view, e);
     if (rc || !from->hub)
         return rc;
@@ -76,7 +77,7 @@ int reading_note_missing(struct reading *d, const struct hub_absent *absent, str
     return 0;
 }
 
-// Adds text to the value of a header, without characters that could end it.
+// Adds text to the value of a header, without the characters that could end the header.
 static void add_plain(struct buf *out, struct str text)
 {
     for (size_t i = 0; i < text.size; i++) {
@@ -165,8 +166,8 @@ int reading_where(struct reading *d, struct hub_where *out, struct error *e)
 
 // ---- questions ----
 
-// The store removes whole extents, so some points from before the window remain. Answers leave them
-// out.
+// The store removes only whole extents, so some points from before the window remain. Answers leave
+// them out.
 struct query reading_within_window(const struct reading_from *from, struct query q)
 {
     int64_t oldest_ns = clock_realtime_ns() - from->window_ns;
@@ -248,7 +249,7 @@ bool reading_metric_known(struct reading *d, struct str metric)
     size_t count;
     if (series_metric_known(&d->view, metric))
         return true;
-    // The list is sorted, so the name itself comes first among the names that begin with it.
+    // The list is sorted, so the exact name comes first among the names that begin with it.
     return d->from->hub &&
            reading_names(d, STR("metrics"), metric, false, 1, &names, &count, NULL) == 0 && count &&
            str_eq(names[0], metric);

@@ -3,8 +3,8 @@
 //   queries ──┬─ about all hosts ─▶ question ─▶ gathers ─┐
 //             └─ about some hosts ▶ question ─▶ gathers ─┴▶ reading_query finishes one at a time
 //
-// All gathers of a reading together hold at most the memory of one query (budget). After an error,
-// as past that limit, the gathers of a question are dropped, and their queries run one by one.
+// All gathers of a reading together hold at most the memory of one query (budget). If a question
+// fails, or its gathers exceed this limit, they are dropped, and their queries run one by one.
 #include "ask/reading_internal.h"
 
 #include "ask/host_filter.h"
@@ -13,14 +13,14 @@
 #include <errno.h>
 
 struct prepared {
-    struct str key; // the plan as it was asked for
+    struct str key; // the requested plan as bytes
     struct query query;
-    struct query_gather *gather; // NULL: taken or dropped
+    struct query_gather *gather; // NULL: a query has taken it, or it was dropped
 };
 
 // Counts the memory of all gathers, and passes it on to the request's watch.
 struct budget {
-    struct work_watch watch; // of the gathers
+    struct work_watch watch; // the watch that the gathers report to
     const struct work_watch *of_request;
     size_t held_bytes, most_bytes;
 };
@@ -73,8 +73,8 @@ static void drop(struct prepared *one)
     one->gather = NULL;
 }
 
-// Leaves a wrong query to reading_run, which reports the error, and queries that reading_run turns
-// into others.
+// Adds a query to the prepared ones. Leaves out invalid queries, because reading_run reports their
+// errors, and queries that reading_run turns into others.
 static void add(struct reading *d, struct reading_prepared *p, const struct query *q)
 {
     struct error e;
@@ -104,8 +104,9 @@ static size_t count_absent(const struct hub_absent *absent, enum wire_reason rea
     return n;
 }
 
-// Drops the gathers that lack an answer. All answers are there if there are as many as to the last
-// plan, plus those of the nodes that have not come that far.
+// Drops the gathers that lack the answer of a node. Nodes answer the plans in order, so the number
+// of complete answers is that of the last plan, plus the unfinished nodes, which have not reached
+// it.
 static void keep_complete(struct prepared **asked, size_t count, uint64_t unfinished)
 {
     uint64_t answers = query_gather_answers(asked[count - 1]->gather) + unfinished;
@@ -120,7 +121,7 @@ static bool any_complete(struct prepared **asked, size_t count, uint64_t unfinis
            query_gather_answers(asked[count - 1]->gather) + unfinished;
 }
 
-// Leaves out of *absent the nodes that reading_run asks again.
+// Removes the nodes that reading_run asks again from *absent.
 static int leave_out_unfinished(struct hub_absent *absent, struct arena *arena)
 {
     struct wire_missing *rest = arena_array(arena, absent->count, sizeof *rest);
@@ -132,9 +133,10 @@ static int leave_out_unfinished(struct hub_absent *absent, struct arena *arena)
     return rest ? 0 : -ENOMEM;
 }
 
-// Several plans take longer than one, and a relay needs memory for all of them. So if nodes were
-// late or have failed, only complete gathers are kept, and reading_run asks for the others one by
-// one. Nodes that were late for the first plan already are missing.
+// Sends the plans of these gathers in one question. Several plans take longer than one, and a relay
+// needs memory for all of them. So if nodes were late or have failed, only the complete gathers are
+// kept, and reading_run asks for the other queries one by one. But if nodes were late for the first
+// plan already, they count as missing.
 static int ask(struct reading *d, struct prepared **asked, size_t count)
 {
     struct query_gather *gathers[QUERY_PLANS_MAX];
@@ -156,7 +158,7 @@ static int ask(struct reading *d, struct prepared **asked, size_t count)
     return r ? r : reading_note_missing(d, &absent, &e);
 }
 
-// True if the query may leave out nodes. Grouping by all hosts does not.
+// True if a filter of the query may exclude nodes. A filter that matches all hosts excludes none.
 static bool selects_hosts(const struct query *q)
 {
     for (size_t i = 0; i < q->filter_count; i++) {
@@ -168,7 +170,8 @@ static bool selects_hosts(const struct query *q)
     return false;
 }
 
-// `some`: the queries about some hosts, which go to their nodes only.
+// Asks for the queries with `some` = true about some hosts, else about all hosts. The hub sends
+// questions about some hosts only to the nodes of these hosts.
 static void ask_each(struct reading *d, struct reading_prepared *p, bool some)
 {
     struct prepared *asked[QUERY_PLANS_MAX];
@@ -205,7 +208,8 @@ void reading_prepare(struct reading *d, const struct query *queries, size_t coun
         add(d, p, &queries[i]);
     ask_each(d, p, false);
     ask_each(d, p, true);
-    p->budget.most_bytes = SIZE_MAX; // results that were sent are no longer in memory
+    // from now on, results that were sent are freed, so the limit no longer applies
+    p->budget.most_bytes = SIZE_MAX;
 }
 
 struct query_gather *reading_take_prepared(struct reading *d, const struct query *asked)

@@ -1,12 +1,12 @@
-// reading_run.c - runs a query under the other names of its metric, and once for each span if it
-// selects spans.
+// reading_run.c - runs a query: under other names of its metric if the first is unknown, and once
+// for each span if it selects spans.
 #include "ask/reading.h"
 #include "query/spans.h"
 
 #include <errno.h>
 
-// Runs it with the name in the request, or else with the second name that files may have for the
-// metric.
+// Runs the query with the name in the request. If that is unknown, tries the second name that files
+// may have for the metric.
 static int run_plain(struct reading *d, struct query q, struct arena *arena,
                      struct query_result *out, struct error *e)
 {
