@@ -6,8 +6,8 @@
 
 struct lines_split {
     struct buf partial; // the beginning of a line whose newline has not arrived yet
-    bool skipping;      // within the rest of a line that was too long
-    uint64_t number;    // of the last line delivered, counted from 1
+    bool skipping;      // in the rest of a line that was too long
+    uint64_t number;    // number of the last delivered line, counted from 1
 };
 
 // `line` excludes its newline (and a carriage return before it). too_long: the line was dropped
