@@ -36,9 +36,9 @@ struct drain_line {
     char *socket_path; // owned
     unsigned flags;
     int fd;      // -1 = not connected
-    pid_t owner; // the process that connected: a forked child must not read its answers
+    pid_t owner; // the process that connected; a forked child must not read its responses
     uint64_t asked, answered;
-    char part[sizeof(uint64_t)]; // of an answer so far
+    char part[sizeof(uint64_t)]; // received bytes of an incomplete response
     size_t part_size;
 };
 
@@ -100,7 +100,8 @@ static int send_request(struct drain_line *l)
     return 0;
 }
 
-// Takes the answers so far. Returns -EPIPE if the agent has gone.
+// Reads the responses that have arrived. Returns 0, -EPIPE if the agent has gone, or another
+// negative errno.
 static int receive(struct drain_line *l)
 {
     for (;;) {
@@ -138,7 +139,7 @@ static int wait_for_answer(struct drain_line *l, int64_t deadline_ns)
 
 int drain_line_ask(struct drain_line *l)
 {
-    // the agent may have been replaced since the last request, and again during this one
+    // the agent may have been restarted since the last request, and again during this one
     enum { TRIES = 3 };
     int64_t deadline_ns = clock_monotonic_ns() + DRAIN_WAIT_MS * (int64_t)NS_PER_MS;
     if (l->fd >= 0 && l->owner != getpid())
@@ -173,7 +174,7 @@ struct drainer {
     struct drain_line *line;
     bool busy;
     uint64_t begun, done; // numbers of requests
-    int result;           // of the last request
+    int result;           // result of the last request
     struct drainer_stats stats;
 };
 
@@ -209,7 +210,7 @@ int drainer_wait(struct drainer *d)
         return 0;
     pthread_mutex_lock(&d->lock);
     d->stats.waiting++;
-    // the agent may have read our ring already for the request in progress
+    // the request in progress may have read our ring before our last point
     uint64_t needed = d->begun + 1;
     while (d->done < needed) {
         if (d->busy) {

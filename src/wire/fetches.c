@@ -9,7 +9,7 @@
 struct fetches_item {
     struct wire_fetch fetch; // the first member: the fetch is the item
     struct wire_fetches *in;
-    struct list_link of_all; // in wire_fetches.items
+    struct list_link of_all; // in list wire_fetches.items
     struct wire_header header;
     uint8_t mac[WIRE_MAC_BYTES];
     char *data;    // header.size bytes
@@ -22,7 +22,7 @@ static struct fetches_item *item_of(struct list_link *link)
     return LIST_OF(link, struct fetches_item, of_all);
 }
 
-// NULL: there is none.
+// Returns the oldest item, or NULL if there is none.
 static struct fetches_item *first_of(const struct wire_fetches *f)
 {
     return list_empty(&f->items) ? NULL : item_of(f->items.next);
@@ -163,7 +163,7 @@ int wire_fetches_again(struct wire_fetches *f, const struct wire_header *h, stru
     return 0;
 }
 
-// ---- in order ----
+// ---- delivery in order ----
 
 int wire_fetches_hold(struct wire_fetches *f, const struct wire_header *h, struct str payload,
                       bool *kept)

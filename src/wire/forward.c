@@ -16,15 +16,17 @@ struct wire_forward {
     uint32_t granted; // bytes that we still accept
     uint32_t taken;   // bytes written to our socket and not yet reported to the other end
     size_t pending;   // bytes waiting for our socket
-    int64_t moved_ns; // when the last byte moved
+    int64_t moved_ns; // time when the last byte was sent or received
     int64_t ticked_ns;
     bool reading;
     bool said_end, heard_end;
-    bool asked; // our socket has sent bytes since it last received some
+    // the client has sent a request since its last response: our socket has sent bytes since it
+    // last received some
+    bool asked;
     bool closing;
 };
 
-// ---- ends ----
+// ---- closing ----
 
 static void on_handle_closed(uv_handle_t *handle)
 {
@@ -193,7 +195,7 @@ static void take_stream(struct wire_forward *f, struct str payload)
     f->heard_end = payload.size == 0;
     if (f->heard_end && f->pending == 0)
         end(f, NULL);
-    else if (!f->heard_end && !f->said_end) // a socket that has ended accepts nothing
+    else if (!f->heard_end && !f->said_end) // after the socket's end, it accepts no bytes
         write_out(f, payload);
 }
 
@@ -218,7 +220,7 @@ static void on_tick(uv_timer_t *timer)
 {
     struct wire_forward *f = timer->data;
     int64_t now = wire_monotonic_ns(f->o.settings), dead_ns = (int64_t)f->o.dead_ms * NS_PER_MS;
-    // After a stall of our own, read pending input first.
+    // After a stall of this process, read pending input first.
     bool stalled = f->ticked_ns && now - f->ticked_ns > dead_ns / 2;
     f->ticked_ns = now;
     if (stalled)
@@ -231,7 +233,7 @@ static void on_tick(uv_timer_t *timer)
         return_room(f);
 }
 
-// ---- beginning ----
+// ---- creation ----
 
 int wire_forward_start(const struct wire_forward_options *o, struct wire_session *session, int fd,
                        struct wire_forward **out)

@@ -7,13 +7,13 @@
 _Static_assert(WIRE_PROOF_BYTES == SHA256_DIGEST_SIZE && WIRE_KEY_BYTES == SHA256_DIGEST_SIZE,
                "proofs and keys are whole digests");
 
-// The bytes of a HELLO beside its texts: role, session, attempt, nonce, two sizes of two bytes,
-// abilities; and of the CHALLENGE's proof.
+// The bytes of a HELLO or CHALLENGE beside its names and proof: role, session, attempt, nonce, two
+// sizes of two bytes, abilities.
 enum { FIXED_BYTES = 1 + 8 + 8 + WIRE_NONCE_BYTES + 4 + 1 };
 _Static_assert(FIXED_BYTES + WIRE_HOST_MAX + WIRE_JOB_MAX + WIRE_PROOF_BYTES <= WIRE_HELLO_MAX,
                "the longest fits");
 
-// ---- who ----
+// ---- identities ----
 
 static void write_identity(const struct wire_identity *who, const uint8_t nonce[WIRE_NONCE_BYTES],
                            struct buf *out)
@@ -105,7 +105,7 @@ static int keep(char to[WIRE_HELLO_MAX], size_t *size, struct str text, struct e
     return 0;
 }
 
-// Writes our own introduction into `said` and *out.
+// Writes our own introduction into the transcript and *out.
 static int introduce(struct wire_handshake *h, struct buf *out, struct error *e)
 {
     size_t from = out->size;
@@ -115,7 +115,7 @@ static int introduce(struct wire_handshake *h, struct buf *out, struct error *e)
     return keep(h->said, &h->said_size, (struct str){out->data + from, out->size - from}, e);
 }
 
-// Reads the other end's introduction into `heard` and `peer`.
+// Reads the other end's introduction into `peer_introduction` and `peer`.
 static int meet(struct wire_handshake *h, struct str body, struct error *e)
 {
     int r = keep(h->heard, &h->heard_size, body, e);

@@ -20,7 +20,7 @@ void host_index_changed(struct hub *h, const struct node *n)
         h->hears.changed(h->hears.user, n->host, &n->held);
 }
 
-// ---- taking ----
+// ---- received reports ----
 
 static bool was_told_by(const struct node *n, const struct node *relay)
 {
@@ -30,7 +30,7 @@ static bool was_told_by(const struct node *n, const struct node *relay)
     return false;
 }
 
-// Returns whether the relay is new for this node.
+// Adds the relay to those that have reported the node. Returns true if it is new.
 static bool note_teller(struct node *n, struct node *relay)
 {
     if (n == relay || was_told_by(n, relay))
@@ -74,7 +74,7 @@ bool host_index_take(struct peer *p, struct str payload, const char **why)
     return sound;
 }
 
-// ---- choosing ----
+// ---- nodes to ask ----
 
 static void choose_relay(struct node *relay)
 {

@@ -12,7 +12,7 @@
 enum {
     TICKS_A_HEARTBEAT = 4,
     TICK_MS_MIN = 5,
-    FIRST_PINGS = 4, // sent one right after the other, so that the clock offset is known soon
+    FIRST_PINGS = 4, // pings that follow each other at once, so that the clock offset is known soon
 };
 
 static void tell_waiters(struct hub *h)
@@ -32,7 +32,7 @@ static void unlink_peer(struct peer *p)
         p->hub->strangers_count--;
 }
 
-// Ends a connection of a node or a stranger, and frees it. The other end is told `why`.
+// Ends a connection of a node or a stranger, and frees it. The other end gets the reason `why`.
 static void drop(struct peer *p, const char *why)
 {
     struct hub *h = p->hub;
@@ -77,7 +77,7 @@ static void take_pong(struct peer *p, struct str payload)
         drop(p, "a damaged answer to a ping");
         return;
     }
-    // The monotonic clock measures the time that has passed, so a step of our own real-time clock
+    // Measure the passed time with the monotonic clock, so that a step of our own real-time clock
     // does not change the result.
     int64_t passed, now;
     if (!__builtin_sub_overflow(wire_monotonic_ns(&p->hub->settings), m.ping.hub_monotonic_ns,
@@ -121,7 +121,7 @@ static void welcome(struct peer *p)
     send_ping(p);
 }
 
-// Whether `who` is a later attempt of the same process, or a newer process.
+// True if `who` is a later attempt of the same process, or a newer process.
 static bool is_newer(const struct wire_identity *who, const struct node *than)
 {
     return who->session != than->session ? who->session > than->session
@@ -190,7 +190,7 @@ static void on_closed(void *user, int why, const char *text)
         h->stats.lost++;
         log_info("lost %.*s: %s", STR_ARG(p->node->host), text);
     } else if (why == -EACCES || wire_session_has_challenged(p->session)) {
-        // A peer with another key closes the connection once it has seen our proof.
+        // A peer with another key closes the connection when it has checked our proof.
         h->stats.refused_key++;
     } else {
         h->stats.refused_garbage++;
@@ -202,7 +202,7 @@ static void on_accepted(void *user, struct wire_channel *channel)
 {
     struct hub *h = user;
     h->stats.accepted++;
-    // The oldest stranger makes room. A client that knows the key proves it within milliseconds, so
+    // The oldest stranger makes room. A peer that knows the key proves it within milliseconds, so
     // it gets in even during a flood of connections.
     if (h->strangers_count >= h->strangers_max) {
         h->stats.refused_room++;
@@ -235,7 +235,7 @@ static void on_accepted(void *user, struct wire_channel *channel)
     h->strangers_count++;
 }
 
-// ---- time ----
+// ---- timers ----
 
 static void on_tick(uv_timer_t *timer)
 {
@@ -269,7 +269,7 @@ static void on_tick(uv_timer_t *timer)
     }
 }
 
-// ---- life ----
+// ---- lifetime ----
 
 struct start {
     struct hub *hub;
@@ -401,7 +401,7 @@ struct str hub_host(const struct hub *h)
     return h->host;
 }
 
-// ---- for other threads ----
+// ---- functions for other threads ----
 
 struct exclusion {
     struct hub *hub;

@@ -48,7 +48,7 @@ struct node *hub_get_node(struct hub *h, struct str host)
     return n;
 }
 
-// ---- nodes, for other threads ----
+// ---- functions about nodes for other threads ----
 
 struct expect {
     struct hub *hub;
@@ -167,7 +167,7 @@ static void list(void *user)
     l->result = l->nodes ? 0 : -ENOMEM;
     for (size_t i = 0; i < l->hub->node_count && l->result == 0; i++) {
         const struct node *n = l->hub->nodes[i];
-        // Relays name nodes that never connected; those are not listed.
+        // Relays also report nodes that have never connected; those are not listed.
         if (n->excluded || (!n->expected && !n->connections))
             continue;
         if (!describe(l->hub, n, l->arena, &l->nodes[l->count++]))

@@ -1,4 +1,4 @@
-// link.c - one timer that connects to the parent and watches the connection. answers.c answers the
+// link.c - one timer connects to the parent and watches the connection; answers.c answers the
 // parent's questions.
 #include "wire/link.h"
 
@@ -24,16 +24,16 @@ struct wire_link {
     const struct wire_transport *transport;
     struct parent parents[WIRE_PARENTS_MAX];
     size_t parent_count;
-    unsigned tries;       // the parent to try next, counted from the first
+    unsigned tries;       // number of the parent to try next, counted from the first
     struct str host, job; // malloc'd
     uint64_t session_number;
     struct wire_source source;
     struct hub *children; // NULL: none
     struct wire_bulk *bulk;
-    struct wire_session *session; // NULL: none
+    struct wire_session *session; // NULL: not connected
     uv_timer_t *timer;
     int64_t armed_ns;  // when the timer was set
-    unsigned failures; // since the connection was last open
+    unsigned failures; // failed attempts since the last open connection
     unsigned dead_ms;  // set by the parent
     struct answers *answers;
     struct wire_host_reports telling;
@@ -66,7 +66,7 @@ static bool take_welcome(struct wire_link *l, struct str payload)
         return false;
     l->dead_ms = welcome.dead_ms;
     l->failures = 0;
-    l->tries = 0; // after a loss, the link begins with the first parent
+    l->tries = 0; // after a loss, the link tries the first parent first
     l->stats.state = WIRE_LINK_OPEN;
     l->stats.opened++;
     l->stats.problem[0] = 0;
@@ -144,7 +144,7 @@ static void on_closed(void *user, int why, const char *text)
 {
     struct wire_link *l = user;
     (void)why;
-    // Logged once per outage: a lost parent usually stays away for a while.
+    // Log once per outage, because a lost parent usually stays away for a while.
     if (l->stats.state == WIRE_LINK_OPEN || l->failures == 0)
         log_info("no connection to %s:%d: %s", parent_of(l)->host, parent_of(l)->port, text);
     disconnect(l, text, NULL);
@@ -175,8 +175,9 @@ static void connect_now(struct wire_link *l)
         disconnect(l, e.text, NULL);
 }
 
-// The longest wait doubles with each failure, up to retry_max_ms. The actual wait is random,
-// between half of it and all of it, so that a thousand nodes do not connect at the same moment.
+// Returns the wait before the next attempt. Its upper limit doubles with each failure, up to
+// retry_max_ms. The wait is random, between half of the limit and all of it, so that a thousand
+// nodes do not connect at the same moment.
 static uint64_t retry_wait_ms(const struct wire_link *l)
 {
     uint64_t wait = l->settings.retry_ms;
@@ -203,7 +204,7 @@ static void on_timer(uv_timer_t *timer)
         // After a stall of this process, read pending input before declaring the parent dead.
         bool stood_still = now_ns - l->armed_ns > most_ms * NS_PER_MS / 2;
         if (!stood_still && now_ns - since > most_ms * NS_PER_MS) {
-            // The link tries the silent parent last.
+            // After a timeout, try this silent parent last.
             l->tries = open ? (unsigned)l->stats.parent + 1 : l->tries;
             disconnect(l,
                        open ? "the parent was not heard for too long" : "the parent did not answer",
@@ -219,14 +220,14 @@ static void on_timer(uv_timer_t *timer)
 
 static void arm(struct wire_link *l)
 {
-    enum { LOOKS = 8 }; // checks per timeout
+    enum { LOOKS = 8 }; // number of checks in one timeout
     unsigned watched = l->stats.state == WIRE_LINK_OPEN ? l->dead_ms : l->settings.handshake_ms;
     uint64_t wait = l->session ? watched / LOOKS + 1 : retry_wait_ms(l);
     l->armed_ns = wire_monotonic_ns(&l->settings);
     uv_timer_start(l->timer, on_timer, wait, 0);
 }
 
-// ---- life ----
+// ---- lifetime ----
 
 static void start(void *user)
 {

@@ -3,7 +3,7 @@
 //
 //   pending_question ──< pending_answer >── peer
 //
-// An `pending_answer` holds the received part of the node's stream of records, and the remaining
+// A `pending_answer` holds the incomplete record at the end of the node's stream, and the remaining
 // credit.
 #include "base/memory_account.h"
 #include "wire/hub_internal.h"
@@ -14,12 +14,12 @@
 struct pending_answer {
     struct pending_question *asking;
     struct peer *peer;
-    struct list_link of_asking, of_peer; // of a pending_question, of a peer
+    struct list_link of_asking, of_peer; // in the lists of a pending_question and of a peer
     uint32_t id;
     uint32_t may_send;    // the node's credit in bytes
-    uint32_t owed;        // bytes of credit used and not yet renewed
-    struct buf record;    // the beginning of a record: its size, and the bytes so far
-    size_t counted_bytes; // of `record`, in the hub's account
+    uint32_t owed;        // bytes of used credit that the hub has not renewed
+    struct buf record;    // an incomplete record: its size, and the bytes that have arrived
+    size_t counted_bytes; // bytes of `record` that are in the hub's account
 };
 
 struct pending_question {
@@ -30,7 +30,8 @@ struct pending_question {
     size_t left;
     uint32_t credit;
     bool paused;
-    // by the nodes' index: the node is wanted and may have the requested data. NULL: all nodes
+    // for each node's index: the caller requests the node, and it may hold the data. NULL: all
+    // nodes
     bool *may;
     size_t may_count;
 };
@@ -45,7 +46,7 @@ static struct pending_answer *answer_of_peer(struct list_link *link)
     return LIST_OF(link, struct pending_answer, of_peer);
 }
 
-// ---- naming who is missing ----
+// ---- missing nodes ----
 
 static void name_missing(struct pending_question *a, struct str host, enum wire_reason reason,
                          struct str text)
@@ -53,14 +54,15 @@ static void name_missing(struct pending_question *a, struct str host, enum wire_
     a->events.missing(a->user, &(struct wire_missing){host, reason, text});
 }
 
-// A node added since the question began may have the data.
+// True if the node may hold the requested data. A node that was added after the question began may
+// hold them.
 static bool is_wanted(const struct pending_question *a, const struct node *n)
 {
     return n->index >= a->may_count || a->may[n->index];
 }
 
-// Names all nodes behind a node as missing, except those asked over another way, which answer for
-// themselves. Returns the number of named nodes.
+// Names all nodes behind a node as missing, except connected nodes, which answer for themselves.
+// Returns the number of named nodes.
 static size_t name_behind(struct pending_question *a, struct str host, enum wire_reason reason,
                           unsigned depth)
 {
@@ -79,7 +81,7 @@ static size_t name_behind(struct pending_question *a, struct str host, enum wire
     return named;
 }
 
-// Names an asked node as missing, and the nodes to be asked through it if they are unknown.
+// Names a node that was asked as missing, and the unconnected nodes behind it.
 static void name_asked(struct pending_question *a, const struct node *n, enum wire_reason reason,
                        struct str text)
 {
@@ -88,7 +90,7 @@ static void name_asked(struct pending_question *a, const struct node *n, enum wi
         name_missing(a, n->host, reason, text);
 }
 
-// ---- ends ----
+// ---- closing ----
 
 static void count_record(struct pending_answer *k)
 {
@@ -180,7 +182,7 @@ static uint32_t record_size(const char *at)
     return size;
 }
 
-// Cuts the stream into records. Returns false if one is too large, or without memory.
+// Cuts the stream into records. Returns false if a record is too large, or if memory is exhausted.
 static bool take_stream(struct pending_answer *k, struct str data)
 {
     struct pending_question *a = k->asking;
@@ -242,7 +244,7 @@ static bool take_missing(struct pending_answer *k, struct str payload, const cha
             *why = "a damaged list of missing nodes";
             return false;
         }
-        // The relay reports it missing because it has connected to us instead.
+        // The relay reports a node as missing that has connected to us instead.
         const struct node *n = hub_find_node(k->peer->hub, m.host);
         if (!n || !n->peer || n->peer == k->peer)
             k->asking->events.missing(k->asking->user, &m);
@@ -274,15 +276,15 @@ bool pending_question_frame(struct peer *p, const struct wire_header *h, struct 
             break;
         }
     if (!k)
-        return true; // the question was given up; its CANCEL is on its way
+        return true; // the question was given up; its CANCEL is under way
     return h->type == WIRE_PART      ? take_part(k, payload, why)
            : h->type == WIRE_MISSING ? take_missing(k, payload, why)
                                      : take_end(k, payload, why);
 }
 
-// ---- asking ----
+// ---- questions to nodes ----
 
-// Whether the host is wanted; without a list, all hosts are.
+// True if the caller requests this host; without a list, the caller requests all.
 static bool is_in(const struct map *wanted, struct str host)
 {
     return wanted->count == 0 || map_get(wanted, host);
@@ -293,7 +295,8 @@ struct reached {
     const struct node *node;
 };
 
-// Whether a host is this node, or is asked through it; also true if that is unknown.
+// True if the question for a host goes to this node: the host is the node itself, or is behind it,
+// or its relay is unknown.
 static bool is_reached(void *user, struct str host)
 {
     const struct reached *r = user;
@@ -359,7 +362,8 @@ static int ask_node(struct pending_question *a, const struct pending_question_op
     return 0;
 }
 
-// Names every wanted node that is not connected. Behind a connected relay, the relay does so.
+// Names every requested node that is not connected. If a connected relay is in front of the node,
+// the relay names it.
 static void name_absent(struct pending_question *a, const struct pending_question_options *o)
 {
     struct hub *h = a->hub;
@@ -380,7 +384,7 @@ static void name_absent(struct pending_question *a, const struct pending_questio
     }
 }
 
-// Marks the nodes to ask, by the list of hosts and by the subject of the question.
+// Marks the nodes to ask, by the list of hosts and by the filters of the question.
 static int choose(struct pending_question *a, const struct pending_question_options *o)
 {
     struct map wanted = {0};

@@ -27,7 +27,7 @@ struct wire_listener {
     void *user;
 };
 
-// ---- ends ----
+// ---- closing ----
 
 static void free_when_over(struct wire_channel *c)
 {
@@ -86,7 +86,7 @@ struct outgoing {
     uv_write_t write; // the first member: the request is the write
     struct wire_channel *channel;
     char *data;
-    size_t size; // the queued part of it
+    size_t size; // the bytes of it that are queued
 };
 
 static void on_written(uv_write_t *write, int status)
@@ -104,7 +104,7 @@ static void on_written(uv_write_t *write, int status)
         c->events->sent(c->user);
 }
 
-// Tries to send at once, because the kernel usually takes all bytes: that saves a request, a
+// Tries to send at once, because the kernel usually accepts all bytes. That saves a request, a
 // callback and a system call.
 static void tcp_send(struct wire_channel *c, char *data, size_t size)
 {
@@ -125,7 +125,7 @@ static void tcp_send(struct wire_channel *c, char *data, size_t size)
             return;
         c->queued -= o->size;
     }
-    // A gap makes the stream unusable: the other end will see a wrong mac.
+    // The gap makes the stream unusable: the other end will find a wrong mac.
     free(data);
     free(o);
 }
@@ -247,14 +247,15 @@ static int listen_and_name(struct wire_listener *l, int *port)
     if (r == 0)
         r = uv_tcp_getsockname(&l->tcp, (struct sockaddr *)&at, &size);
     if (r == 0)
-        *port = ntohs(((struct sockaddr_in *)&at)->sin_port); // at the same place in both families
+        // the port is at the same place in both families
+        *port = ntohs(((struct sockaddr_in *)&at)->sin_port);
     return r;
 }
 
 static int bind_and_listen(struct wire_listener *l, const char *address, int *port)
 {
     struct sockaddr_storage at = {0};
-    // Listens on both address families if the machine has both.
+    // Listen on both address families if the machine has both.
     int r = address ? uv_ip4_addr(address, *port, (struct sockaddr_in *)&at) : -EINVAL;
     if (r)
         r = uv_ip6_addr(address ? address : "::", *port, (struct sockaddr_in6 *)&at);
