@@ -32,8 +32,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DRAIN_MAGIC // "\x05drain\x1a\n": no HELLO and no line of a text protocol begins with it
-UINT64_C(0x0a1a6e6961726405)
+// "\x05drain\x1a\n": no HELLO and no line of a text protocol begins with it
+#define DRAIN_MAGIC UINT64_C(0x0a1a6e6961726405)
 
 enum {
     // flag: also sample the cells of the client's process, or of its nearest ancestor that emits
