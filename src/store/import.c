@@ -20,14 +20,15 @@
 
 struct table {
     struct csv_lines csv;
-    uint32_t columns; // with the time stamps
-    uint32_t *sets;   // of at most STORE_SET_SERIES_MAX columns each
+    uint32_t columns; // number of columns, with the time stamps
+    uint32_t *sets;   // sets of at most STORE_SET_SERIES_MAX columns each
     uint32_t set_count;
-    // Rows that wait for each other: of set i the columns, for each row the time and the values.
+    // Rows of set i that are not written yet: its columns, and for each row the time and the
+    // values.
     uint32_t *set_columns;
     uint8_t **rows;
     uint32_t room, waiting;
-    double *values; // of the line
+    double *values; // values of the current line
 };
 
 enum { WAITING_VALUES_MAX = 1 << 21 };
@@ -130,11 +131,11 @@ static int append_line(struct store *s, struct table *t, int64_t when)
     return ++t->waiting >= (wanted < t->room ? wanted : t->room) ? append_waiting(s, t) : 0;
 }
 
-// Takes the next cell off *rest. True: it has a number, or is empty (missing).
+// Takes the next cell from *rest. Returns true if it has a number or is empty (missing).
 static bool take_value(struct csv_lines *csv, struct str *rest, double *out)
 {
     const char *end = rest->data + rest->size, *at = decimal_scan(rest->data, end, out);
-    if (at && (at == end || *at == ',')) { // most cells
+    if (at && (at == end || *at == ',')) { // the usual kind of cell
         *rest = at == end ? (struct str){0}
                           : str_slice(*rest, (size_t)(at - rest->data) + 1, rest->size);
         return true;
@@ -146,7 +147,7 @@ static bool take_value(struct csv_lines *csv, struct str *rest, double *out)
     return !cell.size;
 }
 
-// Reads the line's values. False: it has another number of cells than the first line.
+// Reads the line's values. Returns false if it does not have as many cells as the first line.
 static bool take_values(struct table *t, struct str rest, uint64_t *missing, uint64_t *bad)
 {
     uint32_t n = 0;
@@ -196,7 +197,7 @@ static int import_header(struct table *t, struct error *e)
     return 0;
 }
 
-// Finishes a recording; `rc` is the result of filling it. Refuses a table whose cells are mostly
+// Finishes a recording. `rc` is the result of filling it. Refuses a table if most of its cells are
 // unreadable.
 static int finish(struct store *s, const struct table *t, int rc,
                   const struct store_import_stats *stats, const char *rows_are, struct error *e)
