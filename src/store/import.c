@@ -253,7 +253,7 @@ static int import_table(struct table *t, const char *out_path, struct str host,
 
 enum { DASK_DEVICES_MAX = 64, DASK_NUMBER_MAX = 24 };
 
-// The role of a column; all but DASK_METRIC are no metrics.
+// The role of a column. Only DASK_METRIC columns become metrics.
 enum dask_column { DASK_METRIC, DASK_TASKS, DASK_JOB, DASK_DAG, DASK_TIME, DASK_ROLES };
 
 static const struct {
@@ -266,11 +266,12 @@ struct dask {
     struct store *store;
     struct table *table;
     struct str host, worker;
-    enum dask_column *roles; // by column
+    enum dask_column *roles; // role of each column
     uint32_t *metrics;
-    uint32_t (*series)[DASK_DEVICES_MAX]; // index + 1; 0: not defined
-    int64_t base_ns;                      // the epoch time of time stamp 0
-    int64_t since_ns;                     // start of the current stretch
+    // series of each column and GPU: index + 1; 0: not defined
+    uint32_t (*series)[DASK_DEVICES_MAX];
+    int64_t base_ns;  // the epoch time of time stamp 0
+    int64_t since_ns; // start of the current stretch
     char job[DASK_NUMBER_MAX], dag[DASK_NUMBER_MAX];
     uint64_t stretches;
 };
@@ -296,7 +297,7 @@ static int dask_series(struct dask *d, uint32_t column, uint32_t device, uint32_
     return 0;
 }
 
-// The number of keys in a cell of tasks. Commas outside of tuples and quotes separate them.
+// Counts the keys in a cell of tasks. Commas outside of tuples and quotes separate them.
 static double dask_keys(struct str cell)
 {
     unsigned depth = 0, count = cell.size > 0;
@@ -373,7 +374,7 @@ static bool dask_number(struct str cell, char out[DASK_NUMBER_MAX])
     return !cell.size || snprintf(out, DASK_NUMBER_MAX, "%lld", (long long)number) > 0;
 }
 
-// Reads the job, the dag and the time of the line; returns false if they are invalid.
+// Reads the job, the dag and the time of the line. Returns false if they are invalid.
 static bool dask_place(struct dask *d, char job[DASK_NUMBER_MAX], char dag[DASK_NUMBER_MAX],
                        double *seconds)
 {
@@ -424,7 +425,7 @@ static int dask_rows(struct dask *d, struct store_import_stats *stats)
     return rc ? rc : dask_stretch(d, when + 1);
 }
 
-// The last time stamp of the table, in seconds; reads all of it.
+// Finds the last time stamp of the table, in seconds. Reads the whole table.
 static int dask_last(struct dask *d, double *last)
 {
     char job[DASK_NUMBER_MAX], dag[DASK_NUMBER_MAX];
@@ -512,7 +513,7 @@ static int import_dask(struct table *t, int64_t written_ns, const char *out_path
     return rc;
 }
 
-// The number N of worker_N.csv; empty for other names.
+// Returns N for worker_N.csv, and an empty text for other names.
 static struct str worker_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-// The stripe of a time from first_ns to last_ns.
+// Returns the stripe for a time in first_ns..last_ns.
 static struct stripe *stripe_at(struct stripes *x, int64_t t_ns)
 {
     if (x->count == 1)
@@ -47,7 +47,7 @@ int stripes_begin_points(struct stripes *x, const struct block_source *source,
     for (uint32_t i = 0; i < x->count; i++) {
         struct stripe *stripe = &x->all[i];
         if (stripe->first_ns > stripe->last_ns)
-            continue; // no points
+            continue; // the stripe has no points
         stripe->writer = cold_begin(&stripe->block, &own, BLOCK_POINTS, effort);
         if (!stripe->writer)
             return -ENOMEM;
