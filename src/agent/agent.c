@@ -1,15 +1,16 @@
-// agent.c - the agent's life: start, the event loop, the end.
+// agent.c - starts the agent, runs its event loop, and ends it.
 //
 //   sampling thread ──rows──▶ queue ──wake──▶┐
 //   programs ──rings, doorbells─────────────▶│ this thread: store, ingest, sockets, timers
 //   senders, scripts ──text lines───────────▶┘
 //
 // A timer polls the rings: DRAIN_FAST_MS after one was more than a quarter full, then at doubling
-// intervals up to DRAIN_SLOW_MS, and every DRAIN_QUIET_MS after some seconds without data. A
-// doorbell is handled at once. A request for a drain (wire/drain.h) is handled after a rest.
-// Without programs there is no poll. The agent counts a fault while it runs (a full disk, a source
-// that fails), and its other parts continue. At the end the agent accepts all pending connections,
-// reads each to its end, drains the rings, takes a last sample and closes the store.
+// intervals up to DRAIN_SLOW_MS, and every DRAIN_QUIET_MS after some seconds without data. The
+// agent drains the rings at once after a doorbell, and after a rest when a process requests it
+// (wire/drain.h). Without programs it does not poll. If a part fails while the agent runs (a full
+// disk, a broken source), the agent counts the fault, and its other parts continue. At the end the
+// agent accepts all pending connections, reads each to its end, drains the rings, takes a last
+// sample and closes the store.
 #include "agent/agent.h"
 
 #include "agent/collectors.h"
@@ -40,15 +41,16 @@ enum {
     TICK_MS = 250, // interval of the store's periodic work while data arrive
     // the interval without other data: each sample is followed by a tick anyway
     TICK_IDLE_MS = 2000,
-    ROWS_MS = 20,        // longest time for rows of samples while other work waits
-    END_DRAIN_MS = 2000, // limit for draining programs that still write at the end
+    ROWS_MS = 20,        // time limit for storing rows of samples while other work waits
+    END_DRAIN_MS = 2000, // time limit at the end for draining programs that still write
     CONTROL_PIECE_SIZE = 4096,
-    // the agent rests from such requests for this multiple of the last drain's duration
+    // after a requested drain, the agent rests for this multiple of its duration
     REST_SHARE = 3,
     REST_MAX_MS = 10,
     SLACK_SHARE = 8, // share of the agent's memory that malloc may keep after merges and bursts
 };
-static const double FULL_FAST = 0.25; // how full the fullest ring is when the next poll comes soon
+// if the fullest ring is fuller than this, the next poll comes soon
+static const double FULL_FAST = 0.25;
 
 enum { END_SIGNALS = 3 };
 static const int end_signals[END_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
@@ -69,8 +71,8 @@ struct agent {
     struct process_memory_keeper memory_keeper;
     size_t hosts; // number of hosts with series at the last report
     uint64_t drain_ms;
-    int64_t rest_until_ns; // monotonic time: no requested drain before it
-    unsigned empty_rounds; // drains in a row that found nothing
+    int64_t rest_until_ns; // monotonic; requested drains wait until then
+    unsigned empty_rounds; // number of consecutive drains that found no data
 };
 
 // ---- rings ----
@@ -85,7 +87,7 @@ static void stop(struct agent *a)
     uv_stop(&a->loop);
 }
 
-// If there are cells to sample, the agent has to wake at each instant.
+// Wakes the agent at each instant if there are cells to sample.
 static void note_company(struct agent *a, uint64_t programs)
 {
     struct connections_stats connections;
@@ -94,7 +96,7 @@ static void note_company(struct agent *a, uint64_t programs)
                       programs || connections.senders || a->parts.options->udp_port);
 }
 
-// A requested drain does not affect the poll interval.
+// Drains the rings, and sets the next poll. A requested drain does not affect the poll interval.
 static void drain(struct agent *a, bool asked)
 {
     double fullest = 0;
@@ -120,10 +122,10 @@ static void on_drain(uv_timer_t *timer)
     struct agent *a = timer->data;
     drain(a, false);
     if (uv_timer_get_due_in(&a->tick) <= a->drain_ms)
-        tick(a); // the agent is awake anyway
+        tick(a); // the agent has woken up anyway
 }
 
-// New points give the store work.
+// Starts the store's periodic work soon, because there are new points.
 static void tick_soon(struct agent *a)
 {
     if (!a->stopping && uv_timer_get_due_in(&a->tick) > TICK_MS)
@@ -142,8 +144,8 @@ static void on_bell(void *user)
 
 static void on_asked_later(uv_timer_t *timer);
 
-// A process requests a drain before it answers a question. Such drains take at most a share of the
-// agent's time. Requests that arrive during the rest share the next drain.
+// Called when a process requests a drain before it answers a query. Such drains take at most a
+// share of the agent's time. Requests that arrive during the rest share the next drain.
 static void on_asked(void *user)
 {
     struct agent *a = user;
@@ -171,11 +173,11 @@ static void on_asked_later(uv_timer_t *timer)
 
 // ---- samples ----
 
-// Does the store's due work, and sets the timer for the next time.
+// Does the store's work that is due, and sets the timer for its next time.
 static void tick(struct agent *a)
 {
     parts_make_space(&a->parts);
-    // errors are logged once, and the store counts them
+    // the store logs each kind of error once, and counts them
     store_tick(a->parts.store, clock_realtime_ns());
     if (store_is_cut(a->parts.store)) {
         stop(a); // this agent ends, and the launcher starts another one
@@ -200,7 +202,7 @@ static void on_rows(uv_async_t *async)
 {
     struct agent *a = async->data;
     if (rows_take(&a->parts, a->connections, clock_monotonic_ns() + (int64_t)ROWS_MS * NS_PER_MS))
-        uv_async_send(async); // lets other pending work run first
+        uv_async_send(async); // continues later, so that other pending work runs first
     tick(a);
 }
 
@@ -221,7 +223,7 @@ static void tell(int fd, const char *format, const char *text)
         log_debug("no process reads the messages of this agent: %s", strerror(errno));
 }
 
-// ---- the end ----
+// ---- ending ----
 
 static void on_signal(uv_signal_t *handle, int number)
 {
@@ -229,7 +231,8 @@ static void on_signal(uv_signal_t *handle, int number)
     stop(handle->data);
 }
 
-// Reads collectors from the control descriptor; its end ends the agent.
+// Reads collectors from the control descriptor. When the launcher closes the other end, the agent
+// ends.
 static void on_control(uv_poll_t *poll, int status, int events)
 {
     struct agent *a = poll->data;
@@ -249,7 +252,8 @@ static void on_news(uv_prepare_t *handle)
     size_t hosts = store_host_count(a->parts.store);
     if (hosts == a->hosts ||
         a->hosts >
-            // the agent reports its own name and this many others; beyond that, it reports "any"
+            // the agent reports its own name and WIRE_HOST_SET_MAX others; with more, it reports
+            // "any"
             WIRE_HOST_SET_MAX + 1)
         return;
     a->hosts = hosts;
@@ -263,19 +267,19 @@ static void finish(struct agent *a)
     scripts_finish(a->scripts);
     agent_connections_finish(a->connections);
     int64_t until = clock_monotonic_ns() + (int64_t)END_DRAIN_MS * NS_PER_MS;
-    // Data that the store cannot take stay in the rings for the next agent.
+    // If the store cannot take data, they stay in the rings for the next agent.
     while (!store_is_cut(a->parts.store) && ingest_drain(a->parts.ingest, NULL) > 0 &&
            clock_monotonic_ns() < until)
         ;
     rows_take(&a->parts, a->connections, INT64_MAX);
-    self_metrics_be_due(a->parts.own); // this makes the last row of its own metrics final
+    self_metrics_be_due(a->parts.own); // this makes the last row of the agent's own metrics final
     sampler_take(a->parts.sampler, clock_realtime_ns());
     rows_take(&a->parts, a->connections, INT64_MAX);
     self_metrics_note_dropped(a->parts.own, a->parts.ingest, &a->parts.figures);
     parts_make_space(&a->parts);
 }
 
-// ---- the start ----
+// ---- starting ----
 
 // Accepts peers that have connected since open_sockets.
 static int serve_sockets(struct agent *a, struct error *e)
@@ -317,7 +321,7 @@ static int watch(struct agent *a, struct error *e)
                   : 0;
 }
 
-// Raises the limit of descriptors as far as the system allows, because every program keeps a
+// Raises the limit of descriptors as far as the system allows, because every program has an open
 // connection.
 static void raise_descriptor_limit(void)
 {
@@ -363,7 +367,7 @@ static void close_handle(uv_handle_t *handle, void *user)
         uv_close(handle, NULL);
 }
 
-// Closes the parts in the order of their dependencies. Skips parts that were never made.
+// Closes the parts in the order of their dependencies. Skips parts that were not created.
 static int close_all(struct agent *a, struct error *e)
 {
     parts_stop_sampling(&a->parts);
@@ -407,10 +411,10 @@ int agent_run(const struct agent_options *options, struct error *e)
     prctl(PR_SET_NAME, "sonde-agent");
     log_setup(getenv("SONDE_LOG") ? LOG_INFO : LOG_WARNING, "sonde-agent");
     signal(SIGPIPE, SIG_IGN);
-    // a file that reaches its size limit counts as a full disk, and must not end the agent
+    // if a file reaches its size limit, that counts as a full disk, and must not end the agent
     signal(SIGXFSZ, SIG_IGN);
     raise_descriptor_limit();
-    // A process that sees the socket may send a signal at once; it stays blocked until the loop
+    // A process that sees the socket may send a signal at once. Signals stay blocked until the loop
     // runs.
     sigset_t before;
     block_ends(&before);

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LIST_SIZE_MAX = GPU_LIST_MAX * 3 * GPU_LIST_LINE_MAX }; // of three makes
+enum { LIST_SIZE_MAX = GPU_LIST_MAX * 3 * GPU_LIST_LINE_MAX }; // lists of the three makes of GPUs
 
 struct collector {
-    char *line; // "NAME …"; NULL: free
+    char *line; // "NAME …"; NULL: the slot is free
     struct script *scripts[GPU_LIST_MAX];
     size_t count;
     bool waits; // this collector waits for the list of GPUs
@@ -39,7 +39,7 @@ struct collectors {
     size_t gpu_count;
 };
 
-// ---- one of them ----
+// ---- one collector ----
 
 static void stop(struct collector *c)
 {
@@ -114,7 +114,7 @@ static void start(struct collectors *all, struct collector *c)
     }
 }
 
-// ---- the GPUs ----
+// ---- the list of GPUs ----
 
 static void read_list(struct collectors *all)
 {
@@ -159,7 +159,7 @@ static void on_list(uv_poll_t *poll, int status, int events)
             start(all, &all->collectors[i]);
 }
 
-// Runs once, on first use.
+// Looks up the GPUs once, on first use.
 static void ask_for_gpus(struct collectors *all)
 {
     if (all->asked)
@@ -180,7 +180,7 @@ static void ask_for_gpus(struct collectors *all)
     uv_poll_start(&all->list, UV_READABLE, on_list);
 }
 
-// ---- all ----
+// ---- all collectors ----
 
 static bool is_called(const struct collector *c, struct str name)
 {
