@@ -16,7 +16,7 @@ enum { LOOK_MS = 20 }; // interval of checks whether an expected node has connec
 
 struct wanted {
     struct list_link in_queue;
-    char *host, *folder; // owned
+    char *host, *folder; // owned by this struct
     int64_t since_ns;
 };
 
@@ -67,7 +67,7 @@ uint64_t fetch_bytes(const struct fetch *f, uint64_t *moved)
     return bytes;
 }
 
-// ---------------------------------------------------------------- the thread
+// ---------------------------------------------------------------- the thread that copies
 
 static const struct hub_node *find_node(const struct hub_node *nodes, size_t count,
                                         const char *host)
@@ -78,7 +78,7 @@ static const struct hub_node *find_node(const struct hub_node *nodes, size_t cou
     return NULL;
 }
 
-// Takes the connected nodes from the queue, and those whose time to connect is over. All of them
+// Removes nodes from the queue that are connected, or whose time to connect is over. All of them
 // have the same target folder.
 static size_t take_some(struct fetch *f, struct arena *arena,
                         struct wanted *out[FETCH_NODES_AT_ONCE])

@@ -19,13 +19,13 @@ enum {
 };
 static const int64_t CLOCK_OFFSET_MAX_NS = 10 * INT64_C(1000000);
 
-// The facts about a node that have been announced to the parent.
+// Facts about a node that the process has reported to its parent.
 enum { SAID_UP = 1, SAID_CLOCK = 2 };
 
 struct process {
     struct control control;
     struct hub *hub;
-    struct map said;    // by host: the announced facts
+    struct map said;    // reported facts of each host
     struct arena hosts; // names of the hosts
     struct str job;
     struct fetch *fetch; // NULL before the first fetch
@@ -40,7 +40,7 @@ static void look_at_node(struct process *p, const struct hub_node *n)
     if (!said && host.data)
         said = map_add(&p->said, host, NULL);
     if (!said)
-        return; // out of memory: announced later
+        return; // out of memory: reported later
     if (n->connected != (bool)(*said & SAID_UP)) {
         control_say(&p->control, "node %.*s %s", STR_ARG(n->host), n->connected ? "up" : "lost");
         *said ^= SAID_UP;

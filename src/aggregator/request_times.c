@@ -1,5 +1,5 @@
-// request_times.c - one gauge per route, defined at the route's first request (which takes a
-// microsecond; later the library finds it).
+// request_times.c - one gauge per route. It is defined at the route's first request, which takes a
+// microsecond; later requests find it.
 #include "aggregator/request_times.h"
 
 #include "base/clock.h"
@@ -15,7 +15,7 @@ static bool wanted;
 void request_times_open(const char *agent_socket, int level)
 {
     const struct store_metric *metric = &catalogue_metrics[METRIC_SONDE_REQUEST_TIME].metric;
-    const char *zones = getenv("TZDIR"); // the query engine reads time zones from there
+    const char *zones = getenv("TZDIR"); // the query engine also reads time zones from this folder
     char level_text[16], *kept = zones ? strdup(zones) : NULL;
     if (!agent_socket || level < metric->level)
         return;

@@ -1,8 +1,8 @@
-// files.c - recordings as the source of an export. The points of a series come as its blocks are
-// decoded, from cursors; nothing is encoded, sent or kept in between.
+// files.c - recordings as the source of an export. Cursors decode the points of a series block by
+// block, and the export passes them on; nothing is encoded, sent or kept in between.
 //
-// The data are those of one moment: a snapshot of each file, opened at the beginning. A series that
-// lies in several files is one series, as for a query (query/source.h).
+// The data are a snapshot of each file, opened at the beginning. A series that lies in several
+// files is one series, as for a query (query/source.h).
 #include "export/buckets.h"
 #include "export/keys.h"
 #include "export/span_values.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 enum {
-    MERGE_BYTES = 48 << 20, // for points of one series that overlap in several files
+    MERGE_BYTES = 48 << 20, // memory for points of one series that overlap in several files
 };
 
 struct files {
@@ -27,13 +27,13 @@ struct files {
     struct sources_view view;
     bool viewed;
 
-    struct query query;             // of the metric in hand
+    struct query query;             // query for the current metric
     struct query_context selecting; // its plan has the selected series
     bool selects;
     struct export_series *series;
-    const struct query_selected **selected; // of each series; not with `spans`
-    struct span_values *spans;              // NULL: the points themselves
-    size_t *span_series;                    // of each series
+    const struct query_selected **selected; // one for each series; unused with `spans`
+    struct span_values *spans;              // NULL: the points themselves are exported
+    size_t *span_series;                    // one for each series
     size_t count, series_capacity, selected_capacity;
     struct keys keys;
 };
@@ -48,9 +48,9 @@ static int no_memory(struct error *e)
     return error_set(e, -ENOMEM, "out of memory");
 }
 
-// ---------------------------------------------------------------- which series
+// ---------------------------------------------------------------- series
 
-// What the first file that knows the metric says of it.
+// Returns the definition in the first file that has the metric.
 static const struct store_metric *metric_of(const struct query_selected *series, struct str name)
 {
     uint32_t id;
@@ -80,7 +80,7 @@ static int compare_selected(const void *a, const void *b)
     return query_labels_compare(x->labels, x->label_count, y->labels, y->label_count);
 }
 
-// By labels: files hold the series in the order in which they came.
+// Sorts series by labels, because files hold them in order of arrival.
 static void sort_series(struct files *f, size_t first)
 {
     qsort(f->selected + first, f->count - first, sizeof(struct query_selected *), compare_selected);
@@ -117,7 +117,8 @@ static int compare_span_series(const void *a, const void *b)
     return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-// The series of all metrics, of which a name may lie between those of another metric.
+// Adds the series of all metrics. Series of different metrics may be interleaved in the order of
+// names.
 static int add_span_series(struct files *f, struct error *e)
 {
     f->count = span_values_count(f->spans);
@@ -191,7 +192,7 @@ static int give(const struct taking *to, const int64_t *t, const double *v, size
     return rc;
 }
 
-// *last_ns: the time of the last point that was given.
+// *last_ns gets the time of the last point that was passed on.
 static int read_range(struct query_context *c, const struct query_selected *series, int64_t from_ns,
                       int64_t to_ns, const struct taking *to, int64_t *last_ns)
 {
@@ -214,7 +215,8 @@ static int read_range(struct query_context *c, const struct query_selected *seri
     return rc ? rc : more;
 }
 
-// Points that overlap in several files are merged in memory: a range with too many is halved.
+// Passes on the points of a series. Points that overlap in several files are merged in memory; a
+// range with too many points is halved.
 static int files_points(struct export_source *s, size_t series, int64_t from_ns, int64_t to_ns,
                         export_points_fn *take, void *user, struct error *e)
 {
@@ -262,7 +264,8 @@ struct giving {
     export_event_fn *take;
     void *user;
     struct export_event event;
-    const struct store_label *more; // that all series and events of the file have
+    // labels that all series and events of the file have in addition
+    const struct store_label *more;
     struct store_label labels[STORE_LABELS_MAX + 1];
     int rc;
 };
@@ -320,7 +323,7 @@ static int note_keys(const struct export_event *event, void *user)
     return keys_add(&f->keys, event->event.labels, event->event.label_count) ? 0 : -ENOMEM;
 }
 
-// ---------------------------------------------------------------- what is missing
+// ---------------------------------------------------------------- missing data
 
 static size_t files_missing(struct export_source *s, struct buf *out)
 {
@@ -368,7 +371,8 @@ static void files_close(struct export_source *s)
 static const struct export_source_kind kind = {files_points, files_events, files_missing,
                                                files_close};
 
-// Buckets and spans begin before their first point, and 0all excludes the end of the range.
+// Widens the range, because buckets and spans begin before their first point, and 0all excludes the
+// end of the range.
 static int widen_range(struct files *f, struct error *e)
 {
     struct export_source *s = &f->base;

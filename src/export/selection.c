@@ -35,7 +35,7 @@ void export_judge_free(struct export_judge *j)
     *j = (struct export_judge){0};
 }
 
-// Whether the text fits the pattern, in which '*' stands for any characters.
+// True if the text matches the pattern, in which '*' matches any characters.
 static bool fits(struct str pattern, struct str text)
 {
     size_t p = 0, t = 0, star = SIZE_MAX, back = 0;

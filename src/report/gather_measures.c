@@ -11,11 +11,11 @@ enum {
     QUERIES_MAX = 6,
     EXPRESSION_MAX = 320,
     REQUEST_MEASURES_MAX = 40,
-    // values in a request, so that a server with 32 MiB per query can answer
+    // limit of values in a request, such that a server with 32 MiB per query can answer it
     REQUEST_CELLS = 500000,
 };
 
-// The queries of a request, in their order. Only measures that are drawn have the last two.
+// The queries of a request, in order. Only measures that are drawn have the last two.
 enum { OF_MEAN, OF_PEAK, OF_COUNT, OF_BUCKETS, OF_LEAST, OF_GREATEST };
 
 static const struct {
@@ -31,7 +31,7 @@ static const struct {
 #undef COUNTER
 };
 
-// Findings look at the course of these.
+// True if findings need the buckets of this measure.
 static bool has_course(enum report_measure_id id)
 {
     switch (id) {
@@ -62,7 +62,7 @@ static bool is_drawn(enum report_measure_id id)
            id == REPORT_GPU_MEMORY || id == REPORT_GPU_POWER;
 }
 
-// A line and its source data, valid while the answer exists.
+// A line and its source data, which are valid as long as the answer.
 struct taken {
     struct report_line line;
     const struct sonde_series *series;
@@ -79,7 +79,7 @@ struct taking {
 // A measure to request.
 struct wanted {
     struct report_measure *measure;
-    const char *tag; // NULL: all tags but the host
+    const char *tag; // NULL: all tags except the host
     bool counter;
     enum detail { WITHOUT_BUCKETS, WITH_BUCKETS, DRAWN } detail;
 };
@@ -92,7 +92,7 @@ static struct str tag_of(const struct sonde_series *s, const char *key)
     return (struct str){0};
 }
 
-// The value of `tag`; NULL: all tags but the host, "rank=3,phase=train".
+// Returns the value of `tag`; if it is NULL, all tags except the host, "rank=3,phase=train".
 static struct str part_of(struct gather *g, const struct sonde_series *s, const char *tag)
 {
     if (tag)
@@ -134,8 +134,8 @@ static void fill(const struct report *r, const struct sonde_series *s, double *b
     }
 }
 
-// The first query defines the lines; every other query has the same series in the same order,
-// perhaps without some.
+// Finds the line of a series. The first query defines the lines. Every other query has the same
+// series in the same order, but may lack some.
 static size_t find_line(const struct taken *all, size_t count, size_t hint,
                         const struct sonde_series *s)
 {
@@ -176,7 +176,7 @@ static bool take_series(struct gather *g, const struct sonde_series *s, const st
     return true;
 }
 
-// What a node sends to itself is no use of a network.
+// True for traffic of a node with itself, which does not use the network.
 static bool is_loopback(const struct sonde_series *s, const struct wanted *want)
 {
     return want->tag && strcmp(want->tag, "interface") == 0 &&
@@ -201,7 +201,7 @@ static bool take_answer(struct gather *g, const struct sonde_series *s, size_t q
     size_t at = t->count ? find_line(t->all, t->count, t->hint, s) : t->count;
     t->hint = at + 1;
     if (at == t->count)
-        return true; // it has begun after the first query
+        return true; // the series has begun after the first query
     double value = s->count ? s->values[0] : (double)NAN;
     if (query == OF_PEAK)
         t->all[at].line.peak = value;
@@ -222,7 +222,7 @@ static bool finish(struct gather *g, const struct wanted *want, struct taking *t
         if (!want->counter)
             continue;
         lines[i].mean = lines[i].total / report_seconds(r);
-        lines[i].peak = (double)NAN; // replaced by the peak of the rates
+        lines[i].peak = (double)NAN; // later replaced by the peak of the rates
         for (size_t k = 0; k < r->bucket_count; k++)
             lines[i].peak = fmax(lines[i].peak, lines[i].buckets[k]);
     }
@@ -284,7 +284,7 @@ static int take_result(struct gather *g, const struct sonde_result *result,
     return good ? 0 : error_set(g->e, -ENOMEM, "no memory");
 }
 
-// One request. Several threads send requests; the report takes one answer after the other.
+// One request. Several threads send requests; the report handles one answer after another.
 struct batch {
     const struct wanted *all;
     size_t count;
@@ -321,8 +321,8 @@ static void send_batch(void *user, size_t i)
     free(expressions);
 }
 
-// If a request was too large, it is sent again in halves. If a single measure is too large, only
-// this measure is missing.
+// Handles an answer. If a request was too large, its halves are sent again. If a single measure is
+// too large, only this measure is missing.
 static int take_batch(struct gather *g, struct batch *b)
 {
     int rc = b->rc;
@@ -353,8 +353,8 @@ static int take_batch(struct gather *g, struct batch *b)
     return rc;
 }
 
-// Memory: all answers at the same time, REQUEST_CELLS values each. A server gets one request after
-// the other, because it has the memory of one.
+// Sends all requests. The client holds all answers at the same time, with REQUEST_CELLS values
+// each. The server gets one request after another, because it has the memory of one.
 static int request_all(struct gather *g, const struct wanted *all, size_t count)
 {
     size_t nodes = g->report->node_count, cells = g->report->bucket_count * (nodes ? nodes : 1),
@@ -399,7 +399,7 @@ static struct wanted want(struct report_measure *m, struct str metric, const cha
     return (struct wanted){m, tag, counter, detail};
 }
 
-// The metrics that are not from sonde's own sources, but from programs.
+// Selects the metrics that programs have emitted, not sonde's own sources.
 static size_t want_own(struct gather *g, struct wanted *out)
 {
     struct report *r = g->report;
