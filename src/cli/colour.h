@@ -1,4 +1,5 @@
-// colour.h - decides on colours: only on terminals, unless NO_COLOR is set or TERM is "dumb".
+// colour.h - decides whether output has colours: only on terminals, unless NO_COLOR is set or TERM
+// is "dumb".
 #ifndef SONDE_CLI_COLOUR_H
 #define SONDE_CLI_COLOUR_H
 

@@ -19,13 +19,13 @@
 
 enum {
     STATUS_TIMEOUT_MS = 20000,
-    DUMP_TIMEOUT_MS = 24 * 3600 * 1000, // long, because the aggregator limits the time itself
+    DUMP_TIMEOUT_MS = 24 * 3600 * 1000, // long, because the aggregator itself limits the time
     PROGRESS_MS = 500,
 };
 
 #define STATUS_PATH "/sonde/v1/status"
 
-// The request runs in a thread of its own, so that this one can show the progress.
+// The request, which runs in a thread of its own, so that this one can show the progress.
 struct asked {
     struct http_client *client;
     struct buf body;
@@ -84,7 +84,7 @@ static int make_body(const struct options *o, const json_t *status, struct buf *
                          "only running jobs are dumped; recordings are files already: copy those");
     if (!to && !data_request_text(dump, "configured")[0])
         to = name;
-    int rc = to ? runs_path(to, path, e) : 0; // without it, the aggregator chooses the folder
+    int rc = to ? runs_path(to, path, e) : 0; // without a target, the aggregator chooses the folder
     if (rc < 0)
         return rc;
     json_t *body = json_pack("{s:s,s:s}", "to", path, "since", since ? since : "");
@@ -108,7 +108,7 @@ static void *ask(void *user)
     return NULL;
 }
 
-// Returns false if the request has not ended yet.
+// Waits. Returns false if the request has not ended yet.
 static bool wait_for_end(struct asked *a)
 {
     int64_t until_ns = clock_monotonic_ns() + (int64_t)PROGRESS_MS * NS_PER_MS;
@@ -187,8 +187,8 @@ static void print_table(const json_t *files, struct buf *out)
     columns_free(&table);
 }
 
-// Prints the transferred bytes, and the size of the files. They are not comparable, because points
-// have another format on the wire than in a file.
+// Prints the transferred bytes, and the size of the files. They cannot be compared, because points
+// have different formats on the wire and in a file.
 static void print_sums(const json_t *files, size_t whole, struct buf *out)
 {
     char came[32], all[32];
@@ -204,7 +204,7 @@ static void print_sums(const json_t *files, size_t whole, struct buf *out)
                whole == 1 ? "" : "s", all, points, points == 1 ? "" : "s", came);
 }
 
-// Prints the names of missing nodes; returns their number.
+// Prints the names of missing nodes, and returns their number.
 static size_t name_absent(const json_t *all)
 {
     const json_t *files = json_object_get(all, "files"), *missing = json_object_get(all, "missing");

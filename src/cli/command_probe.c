@@ -1,10 +1,10 @@
 // command_probe.c - times a small fixed piece of work on each GPU or core, and prints lines for
 // `sonde put` and script collectors.
 //
-// Every device has a process of its own: the driver's state ends with it, and a hanging process
-// costs only that device's result. Counting the GPUs also needs a process of its own, because a
-// process that has used a driver cannot have children that use it. GPUs work in parallel; cores one
-// after the other, because they share their memory.
+// Every device has a process of its own: the driver's state ends with it, and if the process hangs,
+// only this device's result is lost. Counting the GPUs also needs a process of its own, because a
+// process that has used a driver cannot have children that use it. GPUs work in parallel, but cores
+// one after another, because they share their memory.
 #include "cli/commands.h"
 
 #include "base/clock.h"
@@ -31,7 +31,7 @@ struct target {
     enum probe_kind kind;
     int index; // or COUNT
     pid_t pid; // 0: not started, or ended
-    int from;  // output of the process; -1: ended
+    int from;  // descriptor of the process's output; -1: the process has ended
 };
 
 // The output of a process, written in one piece.
@@ -72,7 +72,7 @@ static int start(struct target *t, struct error *e)
     return 0;
 }
 
-// Reads the output of a process, and ends it; false: no output.
+// Reads the output of a process, and ends the process. Returns false if there is no output.
 static bool hear(struct target *t, bool in_time, struct said *said)
 {
     bool whole = in_time && read(t->from, said, sizeof *said) == (ssize_t)sizeof *said;
@@ -80,7 +80,7 @@ static bool hear(struct target *t, bool in_time, struct said *said)
     t->from = -1;
     if (!whole)
         kill(t->pid, SIGKILL);
-    // A process that hangs in its driver cannot be waited for; init reaps it later.
+    // Do not wait for a process that hangs in its driver; init reaps it later.
     waitpid(t->pid, NULL, whole ? 0 : WNOHANG);
     t->pid = 0;
     return whole;
@@ -108,7 +108,7 @@ static int count_devices(enum probe_kind kind, int timeout_ms, struct error *e)
     return said.status;
 }
 
-// Appends "gpu" or "cpu" (all of them), or one such as "gpu:3".
+// Adds the targets "gpu" or "cpu" (all of them), or a single one such as "gpu:3".
 static int add_targets(struct target *targets, size_t *count, const char *what, int timeout_ms,
                        struct error *e)
 {
@@ -134,7 +134,7 @@ static int add_targets(struct target *targets, size_t *count, const char *what, 
     return error_set(e, -EINVAL, "cannot probe '%s': write gpu, gpu:0, cpu or cpu:0", what);
 }
 
-// Without arguments: the GPUs if any exist, else the cores.
+// Chooses targets. Without arguments, they are the GPUs if any exist, else the cores.
 static int choose(struct target *targets, size_t *count, const struct options *o, int timeout_ms,
                   struct error *e)
 {

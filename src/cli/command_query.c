@@ -45,7 +45,7 @@ static int view_of(const struct sonde_result *r, struct arena *arena, struct que
 
 static struct str unit_of(const struct sonde_result *r, const struct query *q)
 {
-    // Counts and squares do not have the metric's unit.
+    // Counts and squares have another unit than the metric.
     bool same = q->aggregator != QUERY_COUNT && q->aggregator != QUERY_SQUARE_SUM;
     return same && sonde_result_count(r) ? str_of(sonde_result_series(r, 0)->unit) : STR("");
 }
@@ -92,8 +92,8 @@ static int ask(struct data_request *a, const char *m, const struct query *q,
     return code;
 }
 
-// A name without an aggregator, with or without tags, selects every series by itself. Names of
-// metrics and values of tags may contain colons; such expressions need an aggregator.
+// Parses an expression. A name without an aggregator, with or without tags, selects every series by
+// itself. If names of metrics or values of tags contain colons, the expression needs an aggregator.
 static int parse_expression(struct str text, struct arena *arena, const char **m, struct query *q,
                             struct error *e)
 {

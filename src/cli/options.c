@@ -236,7 +236,7 @@ static const char *option_nearest(enum command_id command, struct str typed)
     return near.best.data;
 }
 
-// NULL: no other launcher has such an option.
+// Returns NULL if no other launcher has such an option.
 static const char *words_for(struct str name)
 {
     for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
@@ -278,8 +278,8 @@ static int set_flag_value(struct options *o, int id, const char *shown, int show
     return status;
 }
 
-// Parses "--name", "--name=value" or "--name value". *at is the index in argv, and becomes that of
-// the last used word.
+// Parses "--name", "--name=value" or "--name value". *at is the index in argv; it becomes the index
+// of the last word that was used.
 static int parse_long(struct options *o, int argc, char **argv, int *at, struct error *e)
 {
     const char *word = argv[*at];

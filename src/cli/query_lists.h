@@ -5,7 +5,7 @@
 
 #include "cli/data_request.h"
 
-// The number of options given among --list, --spans, --annotations and --tags.
+// Returns how many of --list, --spans, --annotations and --tags are given.
 int query_lists_wanted(const struct options *o);
 
 // Prints the selected list as a table, CSV or JSON. Returns the exit code.

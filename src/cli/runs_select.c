@@ -53,7 +53,7 @@ static int read_conditions(const char *text, struct condition out[CONDITIONS_MAX
     return 0;
 }
 
-// Parses a condition's value in the unit of its column. False: not a number.
+// Parses a condition's value in the unit of its column. Returns false if it is not a number.
 static bool read_value(struct str text, enum field_unit unit, double *out)
 {
     char zone[LOCAL_ZONE_MAX];
@@ -223,7 +223,7 @@ static int sort_by(struct runs_table *t, struct str column, bool largest_first, 
 
 int runs_sort(struct runs_table *t, const char *columns, struct error *e)
 {
-    // The last column first, because sorting is stable.
+    // Sort by the last column first, because sorting is stable.
     struct str rest = str_of(columns);
     int rc = 0;
     while (rest.size && !rc) {
