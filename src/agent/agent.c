@@ -64,7 +64,7 @@ struct agent {
     uv_loop_t loop;
     bool loop_made, stopping;
     uv_async_t rows;
-    uv_timer_t drain, tick, asked;
+    uv_timer_t drain, tick, rest;
     uv_signal_t signals[END_SIGNALS];
     uv_poll_t control;
     uv_prepare_t news;
@@ -97,13 +97,13 @@ static void note_company(struct agent *a, uint64_t programs)
 }
 
 // Drains the rings, and sets the next poll. A requested drain does not affect the poll interval.
-static void drain(struct agent *a, bool asked)
+static void drain(struct agent *a, bool requested)
 {
     double fullest = 0;
     bool any = ingest_drain(a->parts.ingest, &fullest) > 0;
-    a->empty_rounds = any ? 0 : a->empty_rounds + !asked;
+    a->empty_rounds = any ? 0 : a->empty_rounds + !requested;
     uint64_t slowest_ms = a->empty_rounds > QUIET_ROUNDS ? DRAIN_QUIET_MS : DRAIN_SLOW_MS;
-    a->drain_ms = fullest > FULL_FAST ? DRAIN_FAST_MS : asked ? a->drain_ms : a->drain_ms * 2;
+    a->drain_ms = fullest > FULL_FAST ? DRAIN_FAST_MS : requested ? a->drain_ms : a->drain_ms * 2;
     if (a->drain_ms > slowest_ms)
         a->drain_ms = slowest_ms;
     struct ingest_stats stats;
@@ -142,17 +142,17 @@ static void on_bell(void *user)
     tick_soon(a);
 }
 
-static void on_asked_later(uv_timer_t *timer);
+static void on_rest_over(uv_timer_t *timer);
 
 // Called when a process requests a drain before it answers a query. Such drains take at most a
 // share of the agent's time. Requests that arrive during the rest share the next drain.
-static void on_asked(void *user)
+static void on_drain_requested(void *user)
 {
     struct agent *a = user;
     int64_t began_ns = clock_monotonic_ns(), rest_ns = a->rest_until_ns - began_ns;
     if (rest_ns > 0 && !a->stopping) {
-        if (!uv_is_active((const uv_handle_t *)&a->asked))
-            uv_timer_start(&a->asked, on_asked_later,
+        if (!uv_is_active((const uv_handle_t *)&a->rest))
+            uv_timer_start(&a->rest, on_rest_over,
                            (uint64_t)((rest_ns + NS_PER_MS - 1) / NS_PER_MS), 0);
         return;
     }
@@ -166,9 +166,9 @@ static void on_asked(void *user)
     a->rest_until_ns = ended_ns + (rest_ns < most_ns ? rest_ns : most_ns);
 }
 
-static void on_asked_later(uv_timer_t *timer)
+static void on_rest_over(uv_timer_t *timer)
 {
-    on_asked(timer->data);
+    on_drain_requested(timer->data);
 }
 
 // ---- samples ----
@@ -287,7 +287,8 @@ static int serve_sockets(struct agent *a, struct error *e)
     int listening[CONNECTIONS_LISTENERS_MAX] = {a->parts.listening, a->parts.abstract},
         udp = a->parts.udp;
     a->parts.listening = a->parts.abstract = a->parts.udp = -1;
-    struct connections_events events = {.bell = on_bell, .asked = on_asked, .user = a};
+    struct connections_events events = {
+        .bell = on_bell, .drain_requested = on_drain_requested, .user = a};
     return agent_connections_create(&a->loop, a->parts.ingest, listening, udp, &events,
                                     &a->connections, e);
 }
@@ -297,10 +298,9 @@ static int watch(struct agent *a, struct error *e)
     uv_async_init(&a->loop, &a->rows, on_rows);
     uv_timer_init(&a->loop, &a->drain);
     uv_timer_init(&a->loop, &a->tick);
-    uv_timer_init(&a->loop, &a->asked);
+    uv_timer_init(&a->loop, &a->rest);
     uv_prepare_init(&a->loop, &a->news);
-    a->rows.data = a->drain.data = a->tick.data = a->asked.data = a->control.data = a->news.data =
-        a;
+    a->rows.data = a->drain.data = a->tick.data = a->rest.data = a->control.data = a->news.data = a;
     int failed = 0;
     for (size_t i = 0; i < END_SIGNALS && !failed; i++) {
         failed = uv_signal_init(&a->loop, &a->signals[i]);

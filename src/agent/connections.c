@@ -31,7 +31,7 @@ enum {
     READS_AT_END = 4096,
 };
 
-enum kind { NEW, TEXT, PROGRAM, ASKER };
+enum kind { NEW, TEXT, PROGRAM, QUERY_PROCESS };
 
 struct connection {
     uv_poll_t poll; // the first member: a pointer to the handle also points to the connection
@@ -147,7 +147,7 @@ static void begin_program(struct connection *c, struct ingest_descriptors fds)
     // If the program's segment was found before its HELLO, the connection serves as its doorbell.
     if (failed && failed != -EBUSY) {
         c->all->stats.refused_hello++;
-        log_warning("process %ld cannot hand over its data: %s", (long)c->pid, strerror(-failed));
+        log_warning("cannot read the data of process %ld: %s", (long)c->pid, strerror(-failed));
         close_connection(c);
         return;
     }
@@ -156,7 +156,7 @@ static void begin_program(struct connection *c, struct ingest_descriptors fds)
 
 // True if the connection begins with a request for a drain. Its first byte has arrived. The
 // connection gets the pid of the query process.
-static bool is_asker(struct connection *c)
+static bool is_query_process(struct connection *c)
 {
     unsigned char first;
     struct ucred peer;
@@ -177,8 +177,8 @@ static bool recognise(struct connection *c)
     if (what == -EAGAIN || what == -EINTR)
         return false;
     // Only now, because a byte that arrives between two checks must not decide between two kinds.
-    if (what == -ENOMSG && is_asker(c)) {
-        become(c, ASKER);
+    if (what == -ENOMSG && is_query_process(c)) {
+        become(c, QUERY_PROCESS);
         return true;
     }
     if (what == 0) {
@@ -234,7 +234,7 @@ static bool read_requests(struct connection *c)
 // Reads once. Returns false if nothing more has arrived.
 static bool read_piece(struct connection *c)
 {
-    if (c->kind == ASKER)
+    if (c->kind == QUERY_PROCESS)
         return read_requests(c);
     ssize_t n = recv(c->fd, c->all->piece, READ_SIZE, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -270,8 +270,8 @@ static void serve(struct connection *c, unsigned reads)
     while (!c->closing && !c->ended && reads-- > 0 && read_piece(c))
         ;
     if (!c->closing && c->asking)
-        c->all->events.asked(c->all->events.user);
-    if (c->closing || c->kind == PROGRAM || c->kind == ASKER)
+        c->all->events.drain_requested(c->all->events.user);
+    if (c->closing || c->kind == PROGRAM || c->kind == QUERY_PROCESS)
         return;
     bool reachable = send_reply(c);
     if (!reachable) {
@@ -334,8 +334,8 @@ static void add_connection(struct connections *all, int fd)
     all->stats.open++;
     all->strangers++;
     uv_poll_start(&c->poll, UV_READABLE, on_event);
-    recognise(c);         // at once, because an unread HELLO would be lost when this agent ends
-    if (c->kind != ASKER) // the loop reads its request
+    recognise(c); // at once, because an unread HELLO would be lost when this agent ends
+    if (c->kind != QUERY_PROCESS) // the loop reads its request
         ring(all);
 }
 
@@ -509,11 +509,11 @@ void agent_connections_answer(struct connections *all)
         cells = cells || c->request.flags & DRAIN_CELLS;
     }
     if (cells)
-        ingest_sample_asked(all->in, clock_realtime_ns());
+        ingest_sample_requested(all->in, clock_realtime_ns());
     for (struct list_link *link; (link = list_take_first(&all->waiting));) {
         struct connection *c = LIST_OF(link, struct connection, waiting);
         c->asking = false;
-        all->stats.asked++;
+        all->stats.answered_drains++;
         if (!tell_asker(c))
             close_connection(c); // the peer has gone, or does not read
     }

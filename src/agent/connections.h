@@ -16,8 +16,8 @@ enum {
 };
 
 struct connections_stats {
-    uint64_t open, senders; // number of open connections, and of those that send text
-    uint64_t asked;         // number of answered requests for drains
+    uint64_t open, senders;   // number of open connections, and of those that send text
+    uint64_t answered_drains; // number of answered requests for drains
     // refused because the peer is another user; because of too many connections or no free
     // descriptor
     uint64_t refused_user, refused_limit;
@@ -32,7 +32,7 @@ struct connections_events {
     void (*bell)(void *user); // a program's ring is filling up, or a peer has connected
     // Called when a process requests a drain (wire/drain.h). Drain now or soon, then call
     // agent_connections_answer.
-    void (*asked)(void *user);
+    void (*drain_requested)(void *user);
     void *user;
 };
 

@@ -77,7 +77,7 @@ static int clear_name(const char *path, const struct sockaddr_un *address, struc
                    ? 0
                    : error_set(e, -errno, "cannot look at %s: %s", path, strerror(errno));
     if (!S_ISSOCK(about.st_mode))
-        return error_set(e, -EEXIST, "%s is in the way: it is not a socket", path);
+        return error_set(e, -EEXIST, "%s exists and is not a socket; remove it", path);
     int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe < 0)
         return error_set(e, -errno, "cannot make a socket: %s", strerror(errno));

@@ -50,7 +50,7 @@ int overflow_open(const char *path, const char *folder, const struct store_optio
     char target[PATH_MAX];
     int rc = target_of(path, folder, target, e);
     if (!rc && access(target, F_OK) == 0)
-        rc = error_set(e, -EEXIST, "%s is there already", target);
+        rc = error_set(e, -EEXIST, "%s already exists", target);
     if (!rc)
         rc = store_open(target, options, out, e);
     if (!rc && (rc = lead(path, target, e))) {

@@ -37,7 +37,7 @@ struct group {
 
 // Whether the recording says that a set, or a part of it, does not answer.
 struct silence {
-    bool said;
+    bool reported;
     char part[SAMPLER_PART_MAX];
 };
 
@@ -151,13 +151,13 @@ static void say_cut_off(struct sampler *s, size_t index, struct str source, stru
     if (!row)
         return;
     struct silence *silence = &s->silence[index];
-    silence->said = !silence->said;
-    if (silence->said)
+    silence->reported = !silence->reported;
+    if (silence->reported)
         snprintf(silence->part, sizeof silence->part, "%.*s", STR_ARG(part));
     row->t_ns = t_ns;
     row->set = NULL;
     row->source = source;
-    row->cut_off = silence->said;
+    row->cut_off = silence->reported;
     memcpy(row->part, silence->part, sizeof row->part);
     publish(s);
 }
@@ -188,7 +188,7 @@ static void sample_set(struct sampler *s, size_t index, int64_t t_ns)
         publish(s);
     }
     struct str part;
-    if (collect_hangs(s->collect, index, &part) != s->silence[index].said)
+    if (collect_hangs(s->collect, index, &part) != s->silence[index].reported)
         say_cut_off(s, index, now.source, part, t_ns);
 }
 

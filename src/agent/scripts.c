@@ -45,7 +45,7 @@ struct script {
     int out, err; // descriptors; -1 = closed
     pid_t pid;    // 0 = the script does not run
     bool timed_out;
-    int64_t begun_ns, heard_ns,
+    int64_t begun_ns, last_output_ns,
         // monotonic times: start of the run; last output; next start (0 = none)
         next_ns;
     int64_t second; // the monotonic second for which `bytes` are counted
@@ -54,11 +54,11 @@ struct script {
     bool failing; // the last run failed, and the log has reported it
     struct ingest_lines *lines;
     struct buf reply;
-    bool bad_line_said;
+    bool bad_line_logged;
     char last_error[STDERR_MAX];
     size_t last_error_size;
     bool error_line_ended;
-    unsigned said; // number of lines of this run that were logged
+    unsigned logged_lines; // number of lines of this run that were logged
 };
 
 struct scripts {
@@ -95,10 +95,10 @@ static void wake_at(struct script *s, int64_t at_ns)
 // Handles the answers to bad lines: logs the first one, and counts all.
 static void take_reply(struct script *s)
 {
-    if (s->reply.size && !s->bad_line_said) {
+    if (s->reply.size && !s->bad_line_logged) {
         struct str rest = {s->reply.data, s->reply.size}, line = str_cut(&rest, '\n');
         warn(s, ": %.*s; more such lines are counted, not listed", STR_ARG(line));
-        s->bad_line_said = true;
+        s->bad_line_logged = true;
     }
     s->reply.size = 0;
     s->reply.failed = false;
@@ -132,7 +132,7 @@ static void annotate(struct script *s, const char *how)
 static void note_success(struct script *s)
 {
     if (!s->failing || s->spec.rate_s > 0 ||
-        s->heard_ns - s->begun_ns < WORKS_AFTER * s->back_off_s * (int64_t)NS_PER_S)
+        s->last_output_ns - s->begun_ns < WORKS_AFTER * s->back_off_s * (int64_t)NS_PER_S)
         return;
     s->failing = false;
     annotate(s, NULL);
@@ -159,7 +159,7 @@ static bool read_output(struct script *s)
         if (got <= 0)
             return got < 0 && errno == EAGAIN;
         s->bytes += (size_t)got;
-        s->heard_ns = clock_monotonic_ns();
+        s->last_output_ns = clock_monotonic_ns();
         note_success(s);
         ingest_lines_feed(s->lines, (struct str){piece, (size_t)got}, &s->reply);
         take_reply(s);
@@ -203,9 +203,9 @@ static void end_error_line(struct script *s)
     struct str words = {s->last_error, s->last_error_size}, mark = STR("sonde: ");
     if (s->error_line_ended || !str_starts(words, mark))
         return;
-    if (++s->said <= SCRIPT_SAID_MAX)
+    if (++s->logged_lines <= SCRIPT_LOGGED_MAX)
         warn(s, ": %s%s", s->last_error + mark.size,
-             s->said == SCRIPT_SAID_MAX ? " (it says no more)" : "");
+             s->logged_lines == SCRIPT_LOGGED_MAX ? " (further lines are not logged)" : "");
 }
 
 // Keeps the last line that is not empty.
@@ -276,8 +276,8 @@ static void start(struct script *s)
     s->last_error_size = 0;
     s->last_error[0] = 0;
     s->error_line_ended = false;
-    s->said = 0;
-    s->begun_ns = s->heard_ns = clock_monotonic_ns();
+    s->logged_lines = 0;
+    s->begun_ns = s->last_output_ns = clock_monotonic_ns();
     bool piped = pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0;
     pid_t pid = piped ? fork() : -1;
     if (pid == 0)
@@ -312,7 +312,7 @@ static void report(struct script *s, int code, const char *how)
 {
     bool failing = code != 0;
     if (failing && !s->failing)
-        warn(s, ": %s%s%s; the next times are recorded, not said", how,
+        warn(s, ": %s%s%s; further failures are recorded, but not logged", how,
              s->last_error[0] ? ": " : "", s->last_error);
     if (failing != s->failing)
         annotate(s, failing ? how : NULL);
@@ -332,7 +332,7 @@ static void schedule(struct script *s)
 {
     int64_t now = clock_monotonic_ns();
     if (s->pid) {
-        int64_t from = s->spec.rate_s > 0 ? s->begun_ns : s->heard_ns;
+        int64_t from = s->spec.rate_s > 0 ? s->begun_ns : s->last_output_ns;
         if (s->spec.timeout_s > 0)
             wake_at(s, from + (int64_t)(s->spec.timeout_s * NS_PER_S));
         return;
@@ -358,7 +358,7 @@ static void on_timer(uv_timer_t *timer)
     if (s->pid && s->output_open && s->bytes >= SCRIPT_BYTES_A_SECOND &&
         now / NS_PER_S != s->second)
         uv_poll_start(&s->output, UV_READABLE, on_output);
-    int64_t from = s->spec.rate_s > 0 ? s->begun_ns : s->heard_ns;
+    int64_t from = s->spec.rate_s > 0 ? s->begun_ns : s->last_output_ns;
     if (s->pid && s->spec.timeout_s > 0 && now - from >= (int64_t)(s->spec.timeout_s * NS_PER_S)) {
         s->timed_out = true;
         kill(-s->pid, SIGKILL); // on_child continues after SIGCHLD

@@ -26,7 +26,7 @@
 #include <uv.h>
 
 enum {
-    SCRIPT_SAID_MAX = 10, // number of lines of a run's standard error that are logged
+    SCRIPT_LOGGED_MAX = 10, // number of lines of a run's standard error that are logged
     SCRIPT_BYTES_A_SECOND = 1 << 20,
     SCRIPT_TIMED_OUT = 124, // exit code of a run that timed out; 128 + N for signal N
 };

@@ -139,7 +139,7 @@ void embedded_server_ask(struct embedded_server *in, struct str target, struct s
     if (rc)
         answer_failure(out, &e);
     else if (i == count)
-        answer_error(out, 404, "a recording cannot be asked this; a running job can", NULL);
+        answer_error(out, 404, "recordings do not answer this request; running jobs do", NULL);
     else
         routes[i].handle(&service, &r, out);
     *missing = name_missing(in, &r.arena);

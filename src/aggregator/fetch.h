@@ -22,8 +22,8 @@ struct fetch;
 
 // `on_end` is called in the thread. If the copy failed, `path` is NULL and `problem` is the reason.
 // fetch_create returns 0, -ENOMEM or -EAGAIN.
-typedef void fetch_said_fn(void *user, struct str host, const char *path, const char *problem);
-int fetch_create(struct hub *hub, struct str job, fetch_said_fn *said, void *user,
+typedef void fetch_end_fn(void *user, struct str host, const char *path, const char *problem);
+int fetch_create(struct hub *hub, struct str job, fetch_end_fn *on_end, void *user,
                  struct fetch **out);
 void fetch_destroy(struct fetch *f); // cancels running copies; NULL is allowed
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool wanted;
+static bool enabled;
 
 void request_times_open(const char *agent_socket, int level)
 {
@@ -21,7 +21,7 @@ void request_times_open(const char *agent_socket, int level)
         return;
     snprintf(level_text, sizeof level_text, "%d", level);
     clearenv();
-    wanted =
+    enabled =
         setenv("SONDE_SOCKET", agent_socket, 1) == 0 && setenv("SONDE_LEVEL", level_text, 1) == 0;
     if (kept)
         setenv("TZDIR", kept, 1);
@@ -30,7 +30,7 @@ void request_times_open(const char *agent_socket, int level)
 
 void request_times_note(struct str path, int64_t took_ns)
 {
-    if (!wanted)
+    if (!enabled)
         return;
     const struct store_metric *metric = &catalogue_metrics[METRIC_SONDE_REQUEST_TIME].metric;
     const struct sonde_tag tag = {"path", path.data};

@@ -106,7 +106,7 @@ int ask_copy_request_read(struct str request, struct arena *arena, struct ask_co
     return r;
 }
 
-int ask_copy_request_narrow(struct str request, bool (*wants)(void *user, struct str host),
+int ask_copy_request_narrow(struct str request, bool (*is_receiver)(void *user, struct str host),
                             void *user, struct buf *out)
 {
     enum { TIMES_BYTES = 16 };
@@ -117,7 +117,7 @@ int ask_copy_request_narrow(struct str request, bool (*wants)(void *user, struct
         struct str all = {(const char *)b.at, bytes_left(&b)};
         if (read_known(&b, &k))
             return -EBADMSG;
-        if (wants(user, k.host))
+        if (is_receiver(user, k.host))
             buf_add(out, all.data, all.size - bytes_left(&b));
     }
     return b.failed ? -EBADMSG : 0;

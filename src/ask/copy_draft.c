@@ -80,7 +80,7 @@ int ask_copy_stopped(const struct ask_copy_stop *stop, struct error *e)
     if (stop->progress)
         atomic_fetch_add(&stop->progress->steps, 1);
     if (stop->cancel && atomic_load(stop->cancel))
-        return error_set(e, -ECANCELED, "the copying was cancelled");
+        return error_set(e, -ECANCELED, "the copy was cancelled");
     return stop->watch ? stop->watch->look(stop->watch->user, e) : 0;
 }
 

@@ -66,11 +66,11 @@ struct ask_copy_file {
     const char *path;
     struct str host; // the node's name
     enum ask_copy_way way;
-    int code;            // 0, or a negative errno
-    const char *problem; // why the file does not exist; NULL: it is complete
-    uint64_t points;     // number of transferred points
-    uint64_t came;       // bytes of the transferred records
-    uint64_t bytes;      // size of the file
+    int code;                // 0, or a negative errno
+    const char *problem;     // why the file does not exist; NULL: it is complete
+    uint64_t points;         // number of transferred points
+    uint64_t received_bytes; // bytes of the transferred records
+    uint64_t bytes;          // size of the file
 };
 
 struct ask_copy_known {
@@ -89,7 +89,7 @@ void ask_copy_request_write(const struct ask_copy_request *m, struct buf *out);
 // -EBADMSG or -ENOMEM.
 int ask_copy_request_read(struct str request, struct arena *arena, struct ask_copy_request *out);
 // Implements `narrow` of struct ask_question_row.
-int ask_copy_request_narrow(struct str request, bool (*wants)(void *user, struct str host),
+int ask_copy_request_narrow(struct str request, bool (*is_receiver)(void *user, struct str host),
                             void *user, struct buf *out);
 
 struct ask_copy_progress {

@@ -16,12 +16,12 @@
 #include "query/filter.h"
 
 enum {
-    ASK_HOST_FILTER_WANTS_MAX = 16,     // selections of a question
-    ASK_HOST_FILTER_PATTERN_MAX = 1024, // bytes
+    ASK_HOST_FILTER_SELECTIONS_MAX = 16, // selections of a question
+    ASK_HOST_FILTER_PATTERN_MAX = 1024,  // bytes
     ASK_HOST_FILTER_MEMORY = 1 << 20,
 };
 
-struct ask_want {
+struct ask_host_selection {
     struct query_matcher *matchers; // filters on `host`
     size_t matcher_count;
     const struct store_label *tags; // all tags; only those with the key `host` count
@@ -31,7 +31,7 @@ struct ask_want {
 struct wire_host_filter {
     bool everybody;
     struct arena arena;
-    struct ask_want wants[ASK_HOST_FILTER_WANTS_MAX];
+    struct ask_host_selection selections[ASK_HOST_FILTER_SELECTIONS_MAX];
     size_t count;
 };
 

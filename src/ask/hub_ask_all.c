@@ -98,7 +98,7 @@ static int add_ourselves(struct hub *h, struct arena *arena, struct hub_absent *
     return 0;
 }
 
-static bool is_asked(const struct hub *h, const struct hub_where *where)
+static bool includes_own_host(const struct hub *h, const struct hub_where *where)
 {
     if (where->host_count == 0)
         return true;
@@ -127,7 +127,7 @@ int hub_ask_all(struct hub *h, enum ask_question question, struct str request,
                           .record = on_record};
     struct all a = {.hub = h,
                     .ask = &ask,
-                    .local = is_asked(h, where) ? where->local : NULL,
+                    .local = includes_own_host(h, where) ? where->local : NULL,
                     .deadline_ns =
                         where->local_deadline_ns ? where->local_deadline_ns : deadline_ns,
                     .must = where->local_deadline_ns != 0,

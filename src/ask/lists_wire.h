@@ -3,7 +3,7 @@
 //   NAMES    request   short kind, short text, u8 anywhere, varint most
 //            records   names, sorted: short, short, …
 //   SERIES   request   short metric (empty: any), varint tags, each: short key, short value;
-//                      u8 wanted (1 latest, 2 points), i64 from_ns, varint most; with points:
+//                      u8 data (1 latest, 2 points), i64 from_ns, varint most; with points:
 //                      i64 from, to, grid
 //            records   series of one metric: short name, short unit, short help, u8 kind, u8 level;
 //                      then of each series: varint labels, each: short key, short value; u8 whether
@@ -56,8 +56,8 @@ int ask_series_take(struct ask_series_list *list, struct str record);
 
 // A node sends only the requested kinds of events, because a job has millions of spans beside a few
 // annotations. `most` limits the events of each file; if it is 0, ASK_LIST_MAX does.
-void ask_events_request_write(const struct store_events_wanted *m, struct buf *out);
-int ask_events_request_read(struct str request, struct store_events_wanted *out);
+void ask_events_request_write(const struct store_event_selection *m, struct buf *out);
+int ask_events_request_read(struct str request, struct store_event_selection *out);
 struct ask_event {
     struct store_event event;
     struct str host; // the node that recorded it
@@ -94,7 +94,7 @@ int hub_series(struct hub *h, const struct query_series_filter *m, const struct 
                struct hub_absent *absent, struct error *e);
 
 // Returns events, sorted by start.
-int hub_events(struct hub *h, const struct store_events_wanted *m, const struct hub_where *where,
+int hub_events(struct hub *h, const struct store_event_selection *m, const struct hub_where *where,
                struct arena *arena, const struct ask_event **out, size_t *count,
                struct hub_absent *absent, struct error *e);
 

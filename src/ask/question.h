@@ -53,10 +53,10 @@ struct ask_question_row {
     // Finds the hosts that a request is about (host_filter.h). NULL: a request is about all hosts.
     // A negative errno: the request is invalid.
     int (*host_filter)(struct wire_host_filter *filter, struct str request);
-    // Writes the request without the parts about nodes for which `wants` returns false, because no
-    // receiver of the request needs these parts. Returns -EBADMSG for a damaged request. NULL:
-    // every node needs the complete request.
-    int (*narrow)(struct str request, bool (*wants)(void *user, struct str host), void *user,
+    // Writes the request without the parts about nodes for which `is_receiver` returns false,
+    // because no receiver of the request needs these parts. Returns -EBADMSG for a damaged request.
+    // NULL: every node needs the complete request.
+    int (*narrow)(struct str request, bool (*is_receiver)(void *user, struct str host), void *user,
                   struct buf *out);
     // Returns the end of the period that a request covers. NULL: every request is about the
     // present.

@@ -14,12 +14,12 @@ static bool known(unsigned question, bool *merged)
     return row != NULL;
 }
 
-static int narrow(unsigned question, struct str request, bool (*wants)(void *user, struct str host),
-                  void *user, struct buf *out)
+static int narrow(unsigned question, struct str request,
+                  bool (*is_receiver)(void *user, struct str host), void *user, struct buf *out)
 {
     const struct ask_question_row *row = ask_question_row(question);
     if (row && row->narrow)
-        return row->narrow(request, wants, user, out);
+        return row->narrow(request, is_receiver, user, out);
     buf_add_str(out, request);
     return 0;
 }

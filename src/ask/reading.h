@@ -89,7 +89,7 @@ void reading_name_missing(const struct reading *d, struct buf *out);
 void reading_prepare(struct reading *d, const struct query *queries, size_t count);
 
 // Runs one query as query_run does, under the limits of the service. Results are in `arena`.
-int reading_query(struct reading *d, const struct query *asked, struct arena *arena,
+int reading_query(struct reading *d, const struct query *query, struct arena *arena,
                   struct query_result *out, struct error *e);
 
 // Like reading_query. If the metric is unknown, it also tries the metric's alias. A query by spans
@@ -137,7 +137,7 @@ const struct store_metric *reading_metric(struct reading *d, const struct query_
 // NULL.
 typedef bool reading_event_fn(const struct store_event *event, struct str host,
                               const struct store_label *file_label, void *user);
-int reading_events(struct reading *d, const struct store_events_wanted *wanted,
+int reading_events(struct reading *d, const struct store_event_selection *selection,
                    reading_event_fn *take, void *user, struct error *e);
 
 // Returns one entry for each file. With `counts`, entries include the numbers of points and of

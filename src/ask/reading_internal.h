@@ -12,7 +12,7 @@ int reading_where(struct reading *d, struct hub_where *out, struct error *e);
 struct query reading_within_window(const struct reading_from *from, struct query q);
 
 // Returns the prepared gather of this query, which the caller destroys. NULL: none was prepared.
-struct query_gather *reading_take_prepared(struct reading *d, const struct query *asked);
+struct query_gather *reading_take_prepared(struct reading *d, const struct query *query);
 
 // Destroys the gathers that no query has taken.
 void reading_drop_prepared(struct reading *d);

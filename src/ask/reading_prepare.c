@@ -107,18 +107,18 @@ static size_t count_absent(const struct hub_absent *absent, enum wire_reason rea
 // Drops the gathers that lack the answer of a node. Nodes answer the plans in order, so the number
 // of complete answers is that of the last plan, plus the unfinished nodes, which have not reached
 // it.
-static void keep_complete(struct prepared **asked, size_t count, uint64_t unfinished)
+static void keep_complete(struct prepared **batch, size_t count, uint64_t unfinished)
 {
-    uint64_t answers = query_gather_answers(asked[count - 1]->gather) + unfinished;
+    uint64_t answers = query_gather_answers(batch[count - 1]->gather) + unfinished;
     for (size_t i = 0; i < count; i++)
-        if (query_gather_answers(asked[i]->gather) != answers)
-            drop(asked[i]);
+        if (query_gather_answers(batch[i]->gather) != answers)
+            drop(batch[i]);
 }
 
-static bool any_complete(struct prepared **asked, size_t count, uint64_t unfinished)
+static bool any_complete(struct prepared **batch, size_t count, uint64_t unfinished)
 {
-    return query_gather_answers(asked[0]->gather) ==
-           query_gather_answers(asked[count - 1]->gather) + unfinished;
+    return query_gather_answers(batch[0]->gather) ==
+           query_gather_answers(batch[count - 1]->gather) + unfinished;
 }
 
 // Removes the nodes that reading_run asks again from *absent.
@@ -137,22 +137,22 @@ static int leave_out_unfinished(struct hub_absent *absent, struct arena *arena)
 // needs memory for all of them. So if nodes were late or have failed, only the complete gathers are
 // kept, and reading_run asks for the other queries one by one. But if nodes were late for the first
 // plan already, they count as missing.
-static int ask(struct reading *d, struct prepared **asked, size_t count)
+static int ask(struct reading *d, struct prepared **batch, size_t count)
 {
     struct query_gather *gathers[QUERY_PLANS_MAX];
     struct hub_where where;
     struct hub_absent absent;
     struct error e;
     for (size_t i = 0; i < count; i++)
-        gathers[i] = asked[i]->gather;
+        gathers[i] = batch[i]->gather;
     int r = reading_where(d, &where, &e);
     if (r == 0)
         r = hub_query_ask(d->from->hub, gathers, count, &where, d->request.arena, &absent, &e);
     if (r)
         return r;
     size_t late = count_absent(&absent, WIRE_LATE), failed = count_absent(&absent, WIRE_ERROR);
-    if (count > 1 && (failed || (late && any_complete(asked, count, late)))) {
-        keep_complete(asked, count, late + failed);
+    if (count > 1 && (failed || (late && any_complete(batch, count, late)))) {
+        keep_complete(batch, count, late + failed);
         r = leave_out_unfinished(&absent, d->request.arena);
     }
     return r ? r : reading_note_missing(d, &absent, &e);
@@ -174,19 +174,19 @@ static bool selects_hosts(const struct query *q)
 // questions about some hosts only to the nodes of these hosts.
 static void ask_each(struct reading *d, struct reading_prepared *p, bool some)
 {
-    struct prepared *asked[QUERY_PLANS_MAX];
-    size_t most = some ? ASK_HOST_FILTER_WANTS_MAX : QUERY_PLANS_MAX, n = 0;
+    struct prepared *batch[QUERY_PLANS_MAX];
+    size_t most = some ? ASK_HOST_FILTER_SELECTIONS_MAX : QUERY_PLANS_MAX, n = 0;
     for (size_t i = 0; i <= p->count; i++) {
         if (n && (n == most || i == p->count)) {
-            if (ask(d, asked, n))
+            if (ask(d, batch, n))
                 for (size_t k = 0; k < n; k++)
-                    drop(asked[k]);
+                    drop(batch[k]);
             n = 0;
         }
         if (i == p->count)
             break;
         if (selects_hosts(&p->all[i].query) == some)
-            asked[n++] = &p->all[i];
+            batch[n++] = &p->all[i];
     }
 }
 
@@ -212,12 +212,12 @@ void reading_prepare(struct reading *d, const struct query *queries, size_t coun
     p->budget.most_bytes = SIZE_MAX;
 }
 
-struct query_gather *reading_take_prepared(struct reading *d, const struct query *asked)
+struct query_gather *reading_take_prepared(struct reading *d, const struct query *query)
 {
     struct buf key = {0};
     if (!d->prepared)
         return NULL;
-    query_plan_write(asked, NULL, &key);
+    query_plan_write(query, NULL, &key);
     struct prepared *one = key.failed ? NULL : find(d->prepared, buf_str(&key));
     struct query_gather *gather = one ? one->gather : NULL;
     if (one)

@@ -12,6 +12,6 @@
 #define COLOUR_OFF "\033[0m"
 
 // True if output to fd may be coloured.
-bool colour_wanted(int fd);
+bool colour_enabled(int fd);
 
 #endif

@@ -116,8 +116,9 @@ int command_completion(const struct options *o)
     if (o->argument_count > 1 && strcmp(o->arguments[0], "words") == 0)
         return print_words(o);
     if (o->argument_count > 1)
-        return command_failed(EXIT_USAGE,
-                              (error_set(&e, -EINVAL, "'%.80s' is too much", o->arguments[1]), &e));
+        return command_failed(
+            EXIT_USAGE,
+            (error_set(&e, -EINVAL, "'%.80s' is one argument too many", o->arguments[1]), &e));
     if (!help_completion(&out, o->arguments[0])) {
         error_set(&e, -EINVAL, "no completion for '%.80s'; there is bash, zsh and fish",
                   o->arguments[0]);

@@ -475,7 +475,7 @@ static void add_finding(struct report *r, const char *name, const struct finding
     static const char *const words[] = {[MISSING] = "missing", [NO] = "no", [OK] = "ok"};
     static const char *const colours[] = {
         [MISSING] = COLOUR_RED, [NO] = COLOUR_YELLOW, [OK] = COLOUR_GREEN};
-    bool coloured = colour_wanted(STDOUT_FILENO);
+    bool coloured = colour_enabled(STDOUT_FILENO);
     struct buf *out = &r->parts[f->verdict];
     if (f->verdict == ABSENT) {
         buf_printf(out, "%s%s", out->size ? ", " : "", name);

@@ -112,12 +112,12 @@ static int find_inputs(const struct options *o, const struct export_selection *s
                        struct export_inputs *out, struct error *e)
 {
     struct target_options where = data_request_targets(o);
-    size_t wanted = o->argument_count ? (size_t)o->argument_count : 1;
-    *out = (struct export_inputs){.targets = calloc(wanted, sizeof *out->targets),
-                                  .paths = calloc(wanted, sizeof *out->paths)};
+    size_t target_max = o->argument_count ? (size_t)o->argument_count : 1;
+    *out = (struct export_inputs){.targets = calloc(target_max, sizeof *out->targets),
+                                  .paths = calloc(target_max, sizeof *out->paths)};
     if (!out->targets || !out->paths)
         return error_set(e, -ENOMEM, "out of memory");
-    for (size_t i = 0; i < wanted; i++) {
+    for (size_t i = 0; i < target_max; i++) {
         struct target *t = &out->targets[i];
         int rc = target_find(o->argument_count ? o->arguments[i] : NULL, NULL, &where, t, e);
         if (rc)
@@ -126,7 +126,7 @@ static int find_inputs(const struct options *o, const struct export_selection *s
         if (t->what[0])
             log_say("%s", t->what);
     }
-    for (size_t i = 0; i < wanted; i++)
+    for (size_t i = 0; i < target_max; i++)
         if (out->targets[i].kind == TARGET_JOB) {
             int rc = copy_job(o, out, i, selection, e);
             if (rc)

@@ -119,7 +119,7 @@ static int import_file(struct importing *im, const char *path, import_fn *read,
     struct import_stats stats;
     int rc = read(path, to, &stats, e);
     if (!rc && stats.truncated)
-        log_warning("%s: the end of the file is missing; what is in front of it is read", path);
+        log_warning("%s: the end of the file is missing; the rest is read", path);
     im->partly |= !rc && stats.truncated;
     if (!rc && stats.bad_rows)
         log_warning("%s: %llu rows could not be read and are left out", path,

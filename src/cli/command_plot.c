@@ -107,8 +107,8 @@ static int check_options(const struct work *w, struct error *e)
         return error_set(e, -EINVAL, "the picture's name is missing, as in -o cpu.png");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (options_text(w->o, rules[i].id) && !(rules[i].kinds >> w->kind & 1))
-            return error_set(e, -EINVAL, "--%s is no option of %s", option_rows[rules[i].id].name,
-                             kinds[w->kind]);
+            return error_set(e, -EINVAL, "--%s is not an option of %s",
+                             option_rows[rules[i].id].name, kinds[w->kind]);
     if (options_text(w->o, OPT_PLOT_BY) && options_text(w->o, OPT_PLOT_EVERY))
         return error_set(e, -EINVAL, "--by and --every contradict each other");
     return 0;

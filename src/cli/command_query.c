@@ -109,7 +109,7 @@ static int answer(struct data_request *a, const char *m, const struct query *q, 
     struct data_range range;
     if (data_request_range(a->o, &range, e) < 0)
         return command_failed(EXIT_USAGE, e);
-    return query_lists_wanted(a->o) ? query_lists(a, &range) : ask(a, m, q, &range, arena, e);
+    return query_lists_given(a->o) ? query_lists(a, &range) : ask(a, m, q, &range, arena, e);
 }
 
 int command_query(const struct options *o)
@@ -119,18 +119,18 @@ int command_query(const struct options *o)
     struct arena arena = {0};
     struct query q = {0};
     const char *m = NULL;
-    int skip = query_lists_wanted(o) ? 0 : 1, code;
+    int skip = query_lists_given(o) ? 0 : 1, code;
     if (options_flag(o, OPT_JSON) && options_flag(o, OPT_CSV))
         return command_failed(
             EXIT_USAGE, (error_set(&e, -EINVAL, "--json and --csv contradict each other"), &e));
     if (options_flag(o, OPT_PLOT) &&
-        (options_flag(o, OPT_JSON) || options_flag(o, OPT_CSV) || query_lists_wanted(o)))
+        (options_flag(o, OPT_JSON) || options_flag(o, OPT_CSV) || query_lists_given(o)))
         return command_failed(
             EXIT_USAGE,
             (error_set(&e, -EINVAL,
                        "--plot draws an expression; it goes with no list, --json or --csv"),
              &e));
-    if (query_lists_wanted(o) > 1)
+    if (query_lists_given(o) > 1)
         return command_failed(
             EXIT_USAGE,
             (error_set(&e, -EINVAL, "choose one of --list, --spans, --annotations and --tags"),

@@ -46,7 +46,7 @@ int command_rm(const struct options *o)
     int code = EXIT_OK;
     log_setup(LOG_ERROR, "sonde");
     if (!o->argument_count && !where) {
-        error_set(&e, -EINVAL, "say which: the ids or names of runs, or --where");
+        error_set(&e, -EINVAL, "name the runs to remove: ids, names, or --where");
         return command_failed(EXIT_USAGE, &e);
     }
     int rc = runs_table_read(&targets, &t, &e);

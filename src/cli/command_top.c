@@ -47,7 +47,7 @@ struct top {
 };
 
 // True if a request must end, because a key or a resize waits.
-static bool wanted(void *user)
+static bool key_waits(void *user)
 {
     const struct top *top = user;
     return top->on_terminal && terminal_has_key() &&
@@ -470,7 +470,7 @@ static int loop(struct top *top)
 static bool colour_of(const struct options *o)
 {
     const char *when = options_text(o, OPT_COLOUR);
-    return strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && colour_wanted(1));
+    return strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && colour_enabled(1));
 }
 
 static enum top_kind kind_of(const char *name)
@@ -505,7 +505,7 @@ int command_top(const struct options *o)
     struct error e = {0};
     struct top top = {.utf8 = terminal_is_utf8(), .colour = colour_of(o)};
     const char *where = o->argument_count ? o->arguments[0] : NULL;
-    struct sonde_client_options more = {.timeout_ms = ASK_MS, .stop = wanted, .user = &top};
+    struct sonde_client_options more = {.timeout_ms = ASK_MS, .stop = key_waits, .user = &top};
     log_setup(LOG_ERROR, "sonde");
     if (!options_flag(o, OPT_ONCE) && !terminal_is_one())
         return command_failed(

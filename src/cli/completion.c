@@ -108,7 +108,9 @@ static void bash_names(struct buf *out, const struct option_row *row)
         buf_printf(out, "|-%c", row->letter);
 }
 
-// Writes options with a value that is not a choice, by the kind of completion, as "--a|--b|-c".
+// Writes the options that need a value, as "--a|--b|-c". Leaves out options with choices or with
+// values that depend on data. With `files`, only options whose value is a path; otherwise only the
+// others.
 static void bash_alternatives(struct buf *out, bool files)
 {
     const char *between = "";

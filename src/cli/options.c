@@ -376,10 +376,10 @@ int options_parse_flags(enum command_id command, int argc, char **argv, struct o
     if (o->argument_count < argc)
         argv[o->argument_count] = NULL;
     if (o->argument_count < row->least)
-        return error_set(e, -EINVAL, "something is missing: sonde %s %s", row->name,
+        return error_set(e, -EINVAL, "an argument is missing: sonde %s %s", row->name,
                          row->arguments);
     if (o->argument_count > row->most)
-        return error_set(e, -EINVAL, "'%.80s' is too much; see sonde %s --help",
+        return error_set(e, -EINVAL, "'%.80s' is one argument too many; see sonde %s --help",
                          o->arguments[row->most], row->name);
     return 0;
 }

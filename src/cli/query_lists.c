@@ -200,7 +200,7 @@ static void rows_as_json(const struct list *l, json_t *const *rows, size_t count
 
 // ---------------------------------------------------------------- requests
 
-int query_lists_wanted(const struct options *o)
+int query_lists_given(const struct options *o)
 {
     return options_flag(o, OPT_LIST) + (options_text(o, OPT_SPANS) != NULL) +
            options_flag(o, OPT_ANNOTATIONS) + (options_text(o, OPT_TAGS) != NULL);

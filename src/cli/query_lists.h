@@ -6,7 +6,7 @@
 #include "cli/data_request.h"
 
 // Returns how many of --list, --spans, --annotations and --tags are given.
-int query_lists_wanted(const struct options *o);
+int query_lists_given(const struct options *o);
 
 // Prints the selected list as a table, CSV or JSON. Returns the exit code.
 int query_lists(struct data_request *a, const struct data_range *range);

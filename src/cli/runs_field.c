@@ -289,8 +289,8 @@ static const json_t *parameters_of(struct runs_table *t, struct runs_row *row)
     const json_t *kept = json_object_get(row->job.about, "config");
     if (kept || row->state == RUNS_ENDED)
         return kept;
-    struct sonde_client *client = row->asked ? NULL : client_of(t, row);
-    row->asked = true;
+    struct sonde_client *client = row->parameters_requested ? NULL : client_of(t, row);
+    row->parameters_requested = true;
     if (client)
         annotations_each(client, PARAMETERS_TAG, take_parameters, &row->parameters, NULL, NULL);
     return row->parameters.values;

@@ -99,11 +99,11 @@ void runs_table_free(struct runs_table *t)
     *t = (struct runs_table){0};
 }
 
-void runs_table_keep(struct runs_table *t, const bool *wanted)
+void runs_table_keep(struct runs_table *t, const bool *keep)
 {
     size_t kept = 0;
     for (size_t i = 0; i < t->count; i++) {
-        if (wanted[i])
+        if (keep[i])
             t->rows[kept++] = t->rows[i];
         else
             free_row(&t->rows[i]);

@@ -29,8 +29,8 @@ struct runs_row {
     struct runs_size size;
     struct sonde_client *client;  // opened for statistics; NULL: not opened yet
     bool unreadable;              // the recording could not be opened
-    struct parameters parameters; // of a run without those of run.json, once `asked`
-    bool asked;
+    struct parameters parameters; // of a run without those of run.json, once `parameters_requested`
+    bool parameters_requested;
     struct field_known *known; // statistics that were computed, in the table's arena
     size_t known_count, known_capacity;
 };
@@ -47,8 +47,8 @@ struct runs_table {
 // Reads the runs in the folders that `o` names, except those that cannot be read (left_out).
 int runs_table_read(const struct target_options *o, struct runs_table *out, struct error *e);
 void runs_table_free(struct runs_table *t);
-// Keeps the rows for which `wanted` is true.
-void runs_table_keep(struct runs_table *t, const bool *wanted);
+// Keeps the rows for which `keep` is true.
+void runs_table_keep(struct runs_table *t, const bool *keep);
 
 // The meaning of a number.
 enum field_unit { FIELD_PLAIN, FIELD_SECONDS, FIELD_BYTES, FIELD_TIME };

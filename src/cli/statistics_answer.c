@@ -67,7 +67,7 @@ static int all_metrics(struct work *w, struct error *e)
 
 // Expressions that several threads compute, one after another. Each thread holds the exact values
 // of one expression, 128 MB, and its slice, 64 MB.
-struct asked {
+struct shared_queries {
     struct work *w;
     struct data_range range;
     struct statistics_recorded recorded;
@@ -77,7 +77,7 @@ struct asked {
 
 static void ask_one(void *user, size_t i)
 {
-    struct asked *a = user;
+    struct shared_queries *a = user;
     struct work *w = a->w;
     struct statistics_request r = {.expression = w->expressions.texts[i],
                                    .by = w->by[0] ? w->by : NULL,
@@ -104,7 +104,7 @@ static int explain(struct work *w, size_t i, const struct error *why, struct err
 
 static int ask_all(struct work *w, const struct data_range *range, struct error *e)
 {
-    struct asked a = {.w = w, .range = *range};
+    struct shared_queries a = {.w = w, .range = *range};
     size_t count = w->expressions.count;
     char *missing = NULL;
     int rc = client_range(w->asking.client, &a.recorded.first_ns, &a.recorded.last_ns, &missing, e);

@@ -109,8 +109,8 @@ const struct top_metric *top_feed_metric(const struct top_feed *f, const char *n
 // Requests the tags of some metrics whose tags are still unknown.
 static int ask_ranked(struct top_feed *f, struct error *e)
 {
-    int rc = 0, asked = 0;
-    for (size_t i = 0; i < f->metric_count && !rc && asked < TAGS_AT_ONCE; i++) {
+    int rc = 0, requested = 0;
+    for (size_t i = 0; i < f->metric_count && !rc && requested < TAGS_AT_ONCE; i++) {
         struct top_metric *metric = &f->metrics[i];
         struct buf path = {0};
         const json_t *tag;
@@ -118,7 +118,7 @@ static int ask_ranked(struct top_feed *f, struct error *e)
         size_t k;
         if (metric->tags_known || !metric->user)
             continue;
-        asked++;
+        requested++;
         buf_add_str(&path, STR("/sonde/v1/tags"));
         client_add_parameter(&path, "metric", metric->name);
         rc = path.failed ? error_set(e, -ENOMEM, "out of memory")

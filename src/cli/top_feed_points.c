@@ -12,7 +12,7 @@ enum {
     QUERIES_MAX = 96,
 };
 
-struct asked {
+struct table_request {
     const struct top_model *m;
     struct top_table *t;
     int64_t start_ns, end_ns; // end 0: now
@@ -33,7 +33,7 @@ static void write_filter(struct json_writer *w, const char *key, const char *typ
     json_end_object(w);
 }
 
-static void write_query(struct asked *a, size_t column, const char *metric, bool counter,
+static void write_query(struct table_request *a, size_t column, const char *metric, bool counter,
                         const char *row)
 {
     const struct top_column *c = &a->t->columns[column];
@@ -79,7 +79,7 @@ static void write_time(struct json_writer *w, const char *key, int64_t ns)
     json_key_string(w, key, str_of(text));
 }
 
-static void begin(struct top_feed *f, struct asked *a)
+static void begin(struct top_feed *f, struct table_request *a)
 {
     f->body.size = 0;
     a->count = 0;
@@ -92,7 +92,7 @@ static void begin(struct top_feed *f, struct asked *a)
     json_begin_array(&a->w);
 }
 
-static int send_all(struct top_feed *f, struct asked *a, struct error *e)
+static int send_all(struct top_feed *f, struct table_request *a, struct error *e)
 {
     struct http_answer answer = {0};
     struct sonde_result *result = NULL;
@@ -188,7 +188,7 @@ int top_feed_take(struct top_table *t, const size_t *columns, const char *const 
 
 // True if the view shows the metric: of a GPU all of its metrics, of a rank or a node the metrics
 // that users emit.
-static bool is_asked(const struct top_model *m, const struct top_metric *metric)
+static bool is_shown(const struct top_model *m, const struct top_metric *metric)
 {
     return metric->user || (m->kind == TOP_MEMBER && strcmp(m->member_key, "gpu") == 0);
 }
@@ -198,7 +198,7 @@ int top_feed_ask_table(struct top_feed *f, struct top_model *m, struct top_table
 {
     bool follows = m->job.live && !m->at_ns;
     int64_t end = m->at_ns ? m->at_ns : m->job.last_ns, last = end / t->bucket_ns;
-    struct asked a = {.m = m, .t = t, .end_ns = follows ? 0 : end};
+    struct table_request a = {.m = m, .t = t, .end_ns = follows ? 0 : end};
     int rc = 0;
     if (!end || (!follows && t->newest == last))
         return 0;
@@ -221,7 +221,7 @@ int top_feed_ask_table(struct top_feed *f, struct top_model *m, struct top_table
             write_query(&a, c, t->columns[c].metric, t->columns[c].counter, NULL);
     } else {
         for (size_t i = 0; i < f->metric_count && !rc; i++) {
-            if (!is_asked(m, &f->metrics[i]))
+            if (!is_shown(m, &f->metrics[i]))
                 continue;
             if (a.count + t->column_count > QUERIES_MAX) {
                 rc = send_all(f, &a, e);

@@ -217,7 +217,7 @@ int client_plan(const struct sonde_query *q, struct buf *out, struct error *e)
     if (q->m && (q->aggregator || q->downsample || q->rate || q->filter_count || q->explicit_tags))
         return error_set(
             e, -EINVAL,
-            "what is asked stands in m; aggregator, downsample, rate and filters go with metric");
+            "with m, leave out aggregator, downsample, rate and filters: they belong to metric");
     if (!q->span && (q->span_tag_count || q->span_node))
         return error_set(e, -EINVAL, "a query per span needs the name of the spans");
     json_begin_object(&w);

@@ -39,7 +39,7 @@ struct sonde_watch {
     struct arena arena; // holds keys
     struct map seen;    // series → time of its last returned point, + 2^63
     // CLOCK_MONOTONIC: no point before it was missed; 0: no query has succeeded yet
-    int64_t asked_ns;
+    int64_t covered_ns;
     bool begun; // the existing points are known
 };
 
@@ -103,7 +103,7 @@ static int look(struct sonde_watch *w, struct sonde_result **out, struct error *
     struct http_answer answer = {0};
     struct buf body = {0};
     int64_t now_ns = clock_monotonic_ns();
-    int64_t missed_ms = w->asked_ns ? (now_ns - w->asked_ns) / NS_PER_MS : 0;
+    int64_t missed_ms = w->covered_ns ? (now_ns - w->covered_ns) / NS_PER_MS : 0;
     *out = NULL;
     buf_printf(
         &body, "{\"start\":\"%lldms-ago\",\"queries\":[%s]}",
@@ -119,7 +119,7 @@ static int look(struct sonde_watch *w, struct sonde_result **out, struct error *
         rc = result_read(&answer, out, e);
     if (rc && !unknown)
         return rc;
-    w->asked_ns = now_ns;
+    w->covered_ns = now_ns;
     narrow(w, out);
     w->begun = true;
     return 0;
@@ -134,7 +134,7 @@ static int listen_for(struct sonde_watch *w, int timeout_ms, struct sonde_result
     if (rc == 0)
         narrow(w, out);
     if (rc == 0 || rc == -EAGAIN)
-        w->asked_ns = clock_monotonic_ns();
+        w->covered_ns = clock_monotonic_ns();
     if (rc == 0 || rc == -EAGAIN || rc == -ECANCELED)
         return rc == -EAGAIN ? 0 : rc;
     feed_close(w->feed);

@@ -124,14 +124,14 @@ int emit_connect(struct emit_process *p, bool wait)
         return 0;
     }
     close(fd);
-    if (!p->said_no_agent && failed == EPERM)
-        emit_say("another user listens at %s: nothing is handed over; start the job again with "
+    if (!p->logged_no_agent && failed == EPERM)
+        emit_say("another user listens at %s and gets no data; start the job again with "
                  "sonde run",
                  p->socket_path);
-    else if (!p->said_no_agent)
+    else if (!p->logged_no_agent)
         emit_say("no agent at %s yet (%s); it will find this program when it starts",
                  p->socket_path, strerror(failed));
-    p->said_no_agent = true;
+    p->logged_no_agent = true;
     return failed;
 }
 

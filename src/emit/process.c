@@ -316,7 +316,7 @@ static void thread_has_ended(void *unused)
     atomic_fetch_add(&emit_process.slots_free, 1);
 }
 
-static uint64_t ring_bytes_wanted(void)
+static uint64_t ring_bytes_setting(void)
 {
     const char *text = secure_getenv("SONDE_RING_BYTES");
     uint64_t wanted = SEGMENT_RING_DEFAULT, bytes = SEGMENT_RING_MIN;
@@ -329,7 +329,7 @@ static uint64_t ring_bytes_wanted(void)
 }
 
 // Returns a number of slots for four threads a processor.
-static uint32_t slots_wanted(void)
+static uint32_t slot_count(void)
 {
     enum { THREADS_PER_PROCESSOR = 4, SLOTS_AT_LEAST = 64 };
     long wanted = sysconf(_SC_NPROCESSORS_CONF) * THREADS_PER_PROCESSOR;
@@ -366,8 +366,8 @@ static bool start(struct emit_process *p)
 {
     struct error e;
     p->clock = clock_ticks_usable() ? SEGMENT_CLOCK_TICKS : SEGMENT_CLOCK_REALTIME;
-    p->ring_bytes = ring_bytes_wanted();
-    p->slots = slots_wanted();
+    p->ring_bytes = ring_bytes_setting();
+    p->slots = slot_count();
     if (pthread_key_create(&thread_ends, thread_has_ended) != 0) {
         emit_say("off: no memory");
         return false;
@@ -432,7 +432,7 @@ int sonde_connect(const char *socket_path, int level)
         // Release: an agent that reads the new number also reads the new path.
         atomic_fetch_add_explicit(&p->header->moves, 1, memory_order_release);
         p->attached_before = atomic_load_explicit(&p->agent->attached, memory_order_relaxed);
-        p->said_no_agent = false;
+        p->logged_no_agent = false;
         emit_connect(p, true);
         // the agent's queue was full, or the agent has gone since
     } else if (same && !emit_is_connected(p)) {

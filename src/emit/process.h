@@ -86,7 +86,7 @@ struct emit_process {
     // number of agents that had attached the segment when the program connected to the current
     // agent
     uint32_t attached_before;
-    bool said_no_agent;
+    bool logged_no_agent;
 };
 
 extern struct emit_process emit_process;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool is_heard(struct emit_process *p)
+static bool has_agent(struct emit_process *p)
 {
     return atomic_load_explicit(&p->agent->attached, memory_order_relaxed) != p->attached_before ||
            emit_is_connected(p);
@@ -65,7 +65,7 @@ uint64_t emit_undelivered_values(struct emit_process *p)
 {
     emit_lock(p);
     uint64_t count = 0;
-    if (!is_heard(p)) {
+    if (!has_agent(p)) {
         // Acquire: these rings have been laid out.
         uint32_t slots = atomic_load_explicit(&p->header->slots_used, memory_order_acquire);
         for (uint32_t i = 0; i < slots; i++)
@@ -98,7 +98,7 @@ int sonde_check(char *why, size_t size)
     if (atomic_load_explicit(&p->state, memory_order_acquire) != EMIT_ON || !emit_on())
         return 0;
     emit_lock(p);
-    int failed = is_heard(p) ? 0 : emit_connect(p, false);
+    int failed = has_agent(p) ? 0 : emit_connect(p, false);
     if (failed == ENOENT && !folder_is_here(p->socket_path, folder))
         snprintf(why, size,
                  "nothing is recorded: the folder %s of the job is not here. In a container, bind "

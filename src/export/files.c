@@ -298,8 +298,8 @@ static bool give_event(const struct store_event *event, void *user)
 static int files_events(struct export_source *s, export_event_fn *take, void *user, struct error *e)
 {
     struct files *f = files_of(s);
-    struct store_events_wanted wanted = {.from_ns = f->selection->from_ns,
-                                         .to_ns = f->selection->to_ns};
+    struct store_event_selection selection = {.from_ns = f->selection->from_ns,
+                                              .to_ns = f->selection->to_ns};
     for (size_t i = 0; i < f->view.count; i++) {
         const struct store_reader *reader = source_reader(f->view.files[i]);
         struct giving g = {.files = f,
@@ -307,7 +307,7 @@ static int files_events(struct export_source *s, export_event_fn *take, void *us
                            .user = user,
                            .event = {.node = store_reader_meta(reader, STR("host"))},
                            .more = f->view.labels ? &f->view.labels[i] : NULL};
-        int rc = store_events_find(f->view.snapshots[i], &wanted, give_event, &g);
+        int rc = store_events_find(f->view.snapshots[i], &selection, give_event, &g);
         if (g.rc)
             return g.rc;
         if (rc)
@@ -376,17 +376,17 @@ static const struct export_source_kind kind = {files_points, files_events, files
 static int widen_range(struct files *f, struct error *e)
 {
     struct export_source *s = &f->base;
-    const struct export_selection *wanted = f->selection;
-    if (s->first_ns > s->last_ns || (!wanted->downsample.on && !wanted->span.size))
+    const struct export_selection *selection = f->selection;
+    if (s->first_ns > s->last_ns || (!selection->downsample.on && !selection->span.size))
         return 0;
     s->points_expected = 0; // the number of buckets with points is unknown
-    int64_t begin_ns = wanted->from_ns, end_ns;
+    int64_t begin_ns = selection->from_ns, end_ns;
     int rc = 0;
-    if (wanted->downsample.on)
-        rc = buckets_bounds(&wanted->downsample, s->first_ns, &begin_ns, &end_ns, e);
-    if (!rc && begin_ns >= wanted->from_ns)
+    if (selection->downsample.on)
+        rc = buckets_bounds(&selection->downsample, s->first_ns, &begin_ns, &end_ns, e);
+    if (!rc && begin_ns >= selection->from_ns)
         s->first_ns = begin_ns;
-    if (wanted->downsample.all && wanted->to_ns == INT64_MAX && s->last_ns < INT64_MAX)
+    if (selection->downsample.all && selection->to_ns == INT64_MAX && s->last_ns < INT64_MAX)
         s->last_ns++;
     return rc;
 }

@@ -338,7 +338,7 @@ static int copy_events(struct copying *c, bool span)
 
 // Finds the end of the selection. With downsampling, it is the end of the last bucket, so that the
 // bucket has all of its points.
-static int last_wanted(const struct copying *c, int64_t *to_ns)
+static int find_end(const struct copying *c, int64_t *to_ns)
 {
     const struct query_downsample *d = &c->selection->downsample;
     int64_t begin_ns, end_ns;
@@ -379,7 +379,7 @@ static int find_range(struct copying *c, bool *any)
     json_decref(nodes);
     int64_t now_ns = clock_realtime_ns(), to_ns;
     last_ns = last_ns > now_ns ? last_ns : now_ns; // spans may be newer than all points
-    rc = last_wanted(c, &to_ns);
+    rc = find_end(c, &to_ns);
     // Requests cannot contain times before the epoch, and 0 means "no limit" there.
     c->from_ns = c->selection->from_ns > 1 ? c->selection->from_ns : 1;
     c->to_ns = to_ns < last_ns ? to_ns : last_ns;

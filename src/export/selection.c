@@ -61,10 +61,10 @@ static bool fits(struct str pattern, struct str text)
 bool export_judge_metric(const struct export_judge *j, struct str name)
 {
     struct str rest = str_of(j->selection->metrics);
-    bool wanted = !rest.data;
-    while (rest.data && !wanted)
-        wanted = fits(str_trim(str_cut(&rest, ',')), name);
-    return wanted;
+    bool found = !rest.data;
+    while (rest.data && !found)
+        found = fits(str_trim(str_cut(&rest, ',')), name);
+    return found;
 }
 
 struct str export_judge_unknown(const struct export_judge *j, const struct str *metrics,

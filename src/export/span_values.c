@@ -67,13 +67,13 @@ static bool list_span(const struct store_event *event, void *user)
 
 static int list_spans(struct span_values *v, struct error *e)
 {
-    struct store_events_wanted wanted = {.from_ns = v->query.start_ns,
-                                         .to_ns = v->query.end_ns,
-                                         .kinds = 1u << STORE_SPAN,
-                                         .name = v->query.spans.name};
+    struct store_event_selection selection = {.from_ns = v->query.start_ns,
+                                              .to_ns = v->query.end_ns,
+                                              .kinds = 1u << STORE_SPAN,
+                                              .name = v->query.spans.name};
     for (size_t i = 0; i < v->view->count; i++) {
         struct listing l = {v, i, e, 0};
-        int rc = store_events_find(v->view->snapshots[i], &wanted, list_span, &l);
+        int rc = store_events_find(v->view->snapshots[i], &selection, list_span, &l);
         if (l.rc)
             return l.rc;
         if (rc)

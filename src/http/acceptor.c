@@ -40,12 +40,12 @@ struct client {
     struct connection *entry;
     struct side here, agent; // pending output: lines in agent.out, answers in here.out
     void *session;           // session of the line protocol; NULL: not begun
-    struct buf said;         // an incomplete line from the agent
+    struct buf agent_line;   // an incomplete line from the agent
     bool dead;
-    bool waits, has_said; // waits for a place in the table; has sent its first byte
+    bool waits, has_sent; // waits for a place in the table; has sent its first byte
     struct peer peer;     // set while it waits
     int64_t since_ns;     // start of the wait
-    bool agent_told;      // the agent got the end of input
+    bool end_forwarded;   // the agent got the end of input
     struct sockaddr_storage address;
     socklen_t address_size;
 };
@@ -81,7 +81,7 @@ static bool watch(struct acceptor *a, struct side *side, uint32_t events)
 static void wait_no_more(struct acceptor *a, struct client *c, enum wait_end how)
 {
     a->waiting--;
-    a->ready -= c->has_said;
+    a->ready -= c->has_sent;
     c->waits = false;
     connections_wait_ended(a->o.connections, how);
 }
@@ -115,7 +115,7 @@ static void free_dead(struct acceptor *a)
             a->o.lines->end(c->session);
         buf_free(&c->here.out);
         buf_free(&c->agent.out);
-        buf_free(&c->said);
+        buf_free(&c->agent_line);
         free(c);
     }
 }
@@ -141,7 +141,7 @@ static bool turn_away_one(struct acceptor *a)
 {
     LIST_EACH (link, &a->clients) {
         struct client *c = client_of(link);
-        if (c->dead || !c->waits || c->has_said)
+        if (c->dead || !c->waits || c->has_sent)
             continue;
         drop(a, c, true);
         return true;
@@ -188,7 +188,7 @@ static void hear_waiting(struct acceptor *a, struct client *c)
     char first;
     if (!peek_first(a, c, &first))
         return;
-    c->has_said = true;
+    c->has_sent = true;
     a->ready++;
     watch(a, &c->here, 0); // ignore events until the connection has a place
 }
@@ -238,7 +238,7 @@ static void admit_waiting(struct acceptor *a)
             break;
         if (c->dead || !c->waits)
             continue;
-        bool ready = c->has_said && !(refused && peer_equal(refused, &c->peer));
+        bool ready = c->has_sent && !(refused && peer_equal(refused, &c->peer));
         if (ready && connections_take_place(a->o.connections, &c->peer)) {
             admit(a, c);
             continue;
@@ -392,9 +392,9 @@ static void hear_agent(struct acceptor *a, struct client *c)
     char piece[PIECE_BYTES];
     ssize_t n = recv(c->agent.fd, piece, sizeof piece, MSG_DONTWAIT);
     if (n > 0)
-        a->o.lines->answered((struct str){piece, (size_t)n}, &c->said, &c->here.out);
+        a->o.lines->answered((struct str){piece, (size_t)n}, &c->agent_line, &c->here.out);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-        lose_agent(a, c, n == 0 && c->agent_told);
+        lose_agent(a, c, n == 0 && c->end_forwarded);
 }
 
 // After any event: sends pending data, and updates the watched events.
@@ -405,9 +405,9 @@ static void settle(struct acceptor *a, struct client *c)
     if (c->agent.out.size && c->agent.fd >= 0 && !send_some(&c->agent))
         lose_agent(a, c, false);
     if (a->o.lines->has_ended(c->session) && c->agent.fd >= 0 && !c->agent.out.size &&
-        !c->agent_told) {
+        !c->end_forwarded) {
         shutdown(c->agent.fd, SHUT_WR);
-        c->agent_told = true;
+        c->end_forwarded = true;
     }
     bool broken =
         (c->here.out.size && !send_some(&c->here)) || c->here.out.failed || c->agent.out.failed;

@@ -129,12 +129,12 @@ static char *clean_target(struct request *r)
 
 // Checks the headers in which a browser names the page that sends the request. *from_browser: the
 // request has such headers.
-static bool is_own_page(const struct auth *auth, const struct request *r, bool *said)
+static bool is_own_page(const struct auth *auth, const struct request *r, bool *from_browser)
 {
     struct str site = str_trim(r->headers[HEADER_FETCH_SITE]),
                origin = str_trim(r->headers[HEADER_ORIGIN]);
     struct str scheme = auth->tls ? STR("https://") : STR("http://");
-    *said = site.size || origin.size;
+    *from_browser = site.size || origin.size;
     if (site.size && !str_eq_nocase(site, STR("same-origin")) && !str_eq_nocase(site, STR("none")))
         return false;
     return !origin.size ||
@@ -145,14 +145,14 @@ static bool is_own_page(const struct auth *auth, const struct request *r, bool *
 static bool check_origin(const struct auth *auth, const struct request *r, struct answer *a)
 {
     struct str header = r->headers[HEADER_HOST], host = host_name(header);
-    bool said;
+    bool from_browser;
     // Only programs omit Host; all browsers send it.
     if (header.size && !auth_is_loopback(host) && !str_eq_nocase(host, auth->listen)) {
         answer_error(a, 403, "without a token this server answers only to its own name",
                      "The Host header names another host. Use http://localhost:PORT/.");
         return false;
     }
-    if (!is_own_page(auth, r, &said)) {
+    if (!is_own_page(auth, r, &from_browser)) {
         answer_error(a, 403, "without a token pages of other sites may not read from this server",
                      NULL);
         return false;
@@ -170,10 +170,10 @@ static bool refuse_cookie(struct answer *a, const char *why)
 static bool check_cookie(const struct auth *auth, struct request *r, struct answer *a)
 {
     struct str callback;
-    bool said, own = is_own_page(auth, r, &said);
+    bool from_browser, own = is_own_page(auth, r, &from_browser);
     if (!own)
         return refuse_cookie(a, "a page of another server may not use this browser's session");
-    if (!said && r->method != METHOD_GET && r->method != METHOD_HEAD)
+    if (!from_browser && r->method != METHOD_GET && r->method != METHOD_HEAD)
         return refuse_cookie(a, "the browser does not say which page sent the request");
     if (request_parameter(r, "jsonp", &callback))
         return refuse_cookie(a, "jsonp is not available to a browser's session");
@@ -219,13 +219,13 @@ static bool send_on(const struct auth *auth, struct request *r, struct answer *a
         return false;
     a->status = 303;
     a->content_type = NULL;
-    bool root = is_root(target), said;
+    bool root = is_root(target), from_browser;
     answer_header(a, "Set-Cookie",
                   arena_printf(&r->arena, "%s=%s%s; HttpOnly; SameSite=Strict%s", cookie, id,
                                root ? "" : "; Path=/", auth->tls ? "; Secure" : ""));
     if (root)
         target = arena_printf(&r->arena, ".%s", target);
-    if (is_own_page(auth, r, &said))
+    if (is_own_page(auth, r, &from_browser))
         answer_header(a, "Location", target);
     else
         lead_on(a, target);

@@ -444,12 +444,12 @@ void connections_wait_ended(struct connections *c, enum wait_end how)
     pthread_mutex_unlock(&c->lock);
 }
 
-bool connections_wanted(struct connections *c)
+bool connections_should_close(struct connections *c)
 {
     pthread_mutex_lock(&c->lock);
-    bool wanted = c->counts.waiting > 0;
+    bool waiting = c->counts.waiting > 0;
     pthread_mutex_unlock(&c->lock);
-    return wanted;
+    return waiting;
 }
 
 // ---- pace of new connections

@@ -101,7 +101,7 @@ void connections_wait(struct connections *c);
 void connections_wait_ended(struct connections *c, enum wait_end how);
 
 // True if responses should close their connections, because others wait for a place.
-bool connections_wanted(struct connections *c);
+bool connections_should_close(struct connections *c);
 
 // False if so many connections are still closing that the acceptor should pause.
 bool connections_room(struct connections *c);

@@ -128,7 +128,7 @@ static enum MHD_Result send_answer(struct server *g, struct exchange *x,
     // An unknown client without a valid token must reconnect, and the pace for unknown clients
     // limits that.
     bool refused = x->answer.status == 401 && !peer_is_own(connection_peer(x->connection));
-    if (refused || connections_wanted(g->o.connections))
+    if (refused || connections_should_close(g->o.connections))
         MHD_add_response_header(response, "Connection", "close");
     connections_phase(g->o.connections, x->connection, PHASE_SENDING);
     enum MHD_Result rc = MHD_queue_response(connection, (unsigned)x->answer.status, response);

@@ -74,21 +74,21 @@ void accounts_resume(struct ingest *in, struct program *p)
 static bool reserve(struct program *p, uint32_t definition)
 {
     struct cells *c = &p->cells;
-    size_t wanted = (definition + 1) * sizeof(struct segment_account);
-    if (wanted <= c->accounts_reserved)
+    size_t needed_bytes = (definition + 1) * sizeof(struct segment_account);
+    if (needed_bytes <= c->accounts_reserved)
         return true;
-    wanted = (wanted + SEGMENT_PAGE - 1) & ~(size_t)(SEGMENT_PAGE - 1);
+    needed_bytes = (needed_bytes + SEGMENT_PAGE - 1) & ~(size_t)(SEGMENT_PAGE - 1);
     off_t from = SEGMENT_AGENT_RESERVED + (off_t)c->accounts_reserved;
     int failed;
     do
-        failed =
-            fallocate(p->lock_fd, FALLOC_FL_KEEP_SIZE, from, (off_t)(wanted - c->accounts_reserved))
-                ? errno
-                : 0;
+        failed = fallocate(p->lock_fd, FALLOC_FL_KEEP_SIZE, from,
+                           (off_t)(needed_bytes - c->accounts_reserved))
+                     ? errno
+                     : 0;
     while (failed == EINTR);
     if (failed && failed != EOPNOTSUPP && failed != ENOSYS && failed != EPERM)
         return false;
-    c->accounts_reserved = wanted;
+    c->accounts_reserved = needed_bytes;
     return true;
 }
 

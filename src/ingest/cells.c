@@ -141,7 +141,7 @@ static double total_of(double total, double more)
 static bool concerns(const struct program *p, enum cells_whose whose)
 {
     return whose == CELLS_ALL ||
-           (whose == CELLS_ENDING ? p->gone : p->asked && p->cells.unrecorded);
+           (whose == CELLS_ENDING ? p->gone : p->cells_requested && p->cells.unrecorded);
 }
 
 static void accumulate(struct ingest *in, struct program *p, enum cells_whose whose)
@@ -231,14 +231,14 @@ static int64_t not_before(const struct ingest *in, int64_t t_ns)
 }
 
 // True if a program that sends a query has cells that have changed since the last sample.
-static bool any_asked(struct ingest *in)
+static bool any_requested(struct ingest *in)
 {
     bool any = false;
     for (size_t i = 0; i < in->program_count; i++) {
         struct program *p = in->programs[i];
-        if (p->owned && p->asked)
+        if (p->owned && p->cells_requested)
             read_cells(in, p);
-        any = any || concerns(p, CELLS_ASKED);
+        any = any || concerns(p, CELLS_REQUESTED);
     }
     return any;
 }
@@ -246,7 +246,7 @@ static bool any_asked(struct ingest *in)
 size_t cells_sample(struct ingest *in, int64_t t_ns, enum cells_whose whose)
 {
     size_t cells = 0;
-    if (whose == CELLS_ASKED && !any_asked(in))
+    if (whose == CELLS_REQUESTED && !any_requested(in))
         return 0;
     in->epoch++;
     for (size_t i = 0; i < in->program_count; i++)

@@ -94,7 +94,7 @@ size_t ingest_sample_cells(struct ingest *in, int64_t t_ns);
 // changed cells of this process, or of its nearest ancestor that emits. If the process is not
 // visible (pid 0), it records the changed cells of all programs that are not visible.
 void ingest_ask_cells(struct ingest *in, pid_t pid);
-size_t ingest_sample_asked(struct ingest *in, int64_t t_ns);
+size_t ingest_sample_requested(struct ingest *in, int64_t t_ns);
 
 void ingest_get_stats(const struct ingest *in, struct ingest_stats *out);
 

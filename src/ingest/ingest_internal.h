@@ -61,8 +61,8 @@ struct program {
     uint64_t start_ticks; // start of the process; 0 = not visible
     int pidfd;            // -1 = the process is gone, or none was available
     bool gone;            // the process has ended: the next drain is the last
-    // its process sends a query: the next ingest_sample_asked records its cells
-    bool asked;
+    // its process sends a query: the next ingest_sample_requested records its cells
+    bool cells_requested;
     bool warned;       // the log has said that its data are malformed
     bool warned_ahead; // the log has said that its times are ahead
     dev_t device;
@@ -245,8 +245,8 @@ void accounts_complete(struct program *p, uint64_t stamp);
 // cells.c
 enum cells_whose {
     CELLS_ALL,
-    CELLS_ENDING, // series of ended programs
-    CELLS_ASKED,  // changed cells of programs that send a query
+    CELLS_ENDING,    // series of ended programs
+    CELLS_REQUESTED, // changed cells of programs that send a query
 };
 size_t cells_sample(struct ingest *in, int64_t t_ns, enum cells_whose whose);
 void cells_release(struct ingest *in, struct program *p); // its counters stay in the totals

@@ -97,11 +97,11 @@ static const char *store_words(int code)
         const char *words;
     } table[] = {
         {-E2BIG, "too many tags (16 with host), or a name that is too long"},
-        {-ERANGE, "older than what is kept"},
+        {-ERANGE, "older than the data that are kept"},
         {-ENOSPC, "no room for more series or points"},
         {-EOVERFLOW, "the set has too many members (65536 between two samples)"},
         {-EEXIST, "this series is of another StatsD type"},
-        {-EDOM, "its total would be no finite number"},
+        {-EDOM, "its total would not be finite"},
         {-ENOMEM, "no memory"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)

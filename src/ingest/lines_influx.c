@@ -164,7 +164,7 @@ bool line_parse_influx(struct line *l, struct str text)
     if (time.size == 0)
         return true;
     if (rest.data[0] != ' ')
-        return line_fail(l, "'%s' behind a field is not understood", line_quote(time));
+        return line_fail(l, "'%s' after a field is not understood", line_quote(time));
     if (!str_to_i64(time, &l->t_ns) || l->t_ns < 0)
         return line_fail(l, "time '%s' is not a number of nanoseconds since 1970",
                          line_quote(time));

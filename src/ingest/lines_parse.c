@@ -263,7 +263,7 @@ static bool parse_span_end(struct line *l, struct str rest)
     if (!parse_span_id(l, id, &l->span_id) || (time.size && !parse_time(l, time)))
         return false;
     if (str_trim(rest).size)
-        return line_fail(l, "words behind the end of a span (expected: span end id [time])");
+        return line_fail(l, "words after the end of a span (expected: span end id [time])");
     l->span = LINE_SPAN_END;
     return true;
 }

@@ -17,7 +17,7 @@ typedef void lines_split_fn(void *user, struct str line, bool too_long);
 void lines_split_feed(struct lines_split *s, struct str piece, size_t size_max,
                       lines_split_fn *each, void *user);
 void lines_split_end(struct lines_split *s, size_t size_max, lines_split_fn *each,
-                     void *user); // delivers a last line without newline
+                     void *user); // if the last line has no newline, delivers it now
 void lines_split_free(struct lines_split *s);
 
 #endif

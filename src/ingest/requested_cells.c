@@ -21,7 +21,7 @@ static bool mark(struct ingest *in, pid_t pid)
     for (size_t i = 0; i < in->program_count; i++) {
         struct program *p = in->programs[i];
         if (pid > 0 ? p->pid == pid : p->pid < 0)
-            any = p->asked = true;
+            any = p->cells_requested = true;
     }
     return any;
 }
@@ -37,10 +37,10 @@ void ingest_ask_cells(struct ingest *in, pid_t pid)
     }
 }
 
-size_t ingest_sample_asked(struct ingest *in, int64_t t_ns)
+size_t ingest_sample_requested(struct ingest *in, int64_t t_ns)
 {
-    size_t cells = cells_sample(in, t_ns, CELLS_ASKED);
+    size_t cells = cells_sample(in, t_ns, CELLS_REQUESTED);
     for (size_t i = 0; i < in->program_count; i++)
-        in->programs[i]->asked = false;
+        in->programs[i]->cells_requested = false;
     return cells;
 }

@@ -21,10 +21,10 @@ static double limit_of(const struct report *r, struct str host)
 {
     const struct report_line *l = measure_line(r, REPORT_MEMORY_LIMIT, host),
                              *total = measure_line(r, REPORT_MEMORY_TOTAL, host);
-    double asked = report_environment(r, STR("SLURM_MEM_PER_NODE")) * mib;
+    double requested = report_environment(r, STR("SLURM_MEM_PER_NODE")) * mib;
     if (l && l->mean > 0 && !(total && l->mean >= total->mean))
         return l->mean;
-    return asked > 0 ? asked : (double)NAN;
+    return requested > 0 ? requested : (double)NAN;
 }
 
 // Rounds up to 1, 2, 3, 4, 6, 8, 12, 16, 24 … GiB.

@@ -77,7 +77,7 @@ struct taking {
 };
 
 // A measure to request.
-struct wanted {
+struct measure_request {
     struct report_measure *measure;
     const char *tag; // NULL: all tags except the host
     bool counter;
@@ -156,41 +156,41 @@ static int by_place(const void *a, const void *b)
 
 // ---------------------------------------------------------------- one measure
 
-static bool take_series(struct gather *g, const struct sonde_series *s, const struct wanted *want,
-                        struct taking *t)
+static bool take_series(struct gather *g, const struct sonde_series *s,
+                        const struct measure_request *request, struct taking *t)
 {
     double *buckets = new_buckets(g), value = s->count ? s->values[0] : (double)NAN;
     if (!buckets || !array_room(&t->all, &t->capacity, t->count + 1, sizeof *t->all))
         return false;
     t->all[t->count++] =
         (struct taken){.line = {.host = arena_str(g->arena, tag_of(s, "host")),
-                                .part = part_of(g, s, want->tag),
-                                .mean = want->counter ? (double)NAN : value,
+                                .part = part_of(g, s, request->tag),
+                                .mean = request->counter ? (double)NAN : value,
                                 .peak = (double)NAN,
-                                .total = want->counter && value >= 0 ? value : (double)NAN,
+                                .total = request->counter && value >= 0 ? value : (double)NAN,
                                 .buckets = buckets},
                        .series = s,
                        .buckets = buckets};
-    struct report_measure *m = want->measure;
+    struct report_measure *m = request->measure;
     m->unit = m->unit.data ? m->unit : arena_str(g->arena, str_of(s->unit));
     return true;
 }
 
 // True for traffic of a node with itself, which does not use the network.
-static bool is_loopback(const struct sonde_series *s, const struct wanted *want)
+static bool is_loopback(const struct sonde_series *s, const struct measure_request *request)
 {
-    return want->tag && strcmp(want->tag, "interface") == 0 &&
+    return request->tag && strcmp(request->tag, "interface") == 0 &&
            str_eq(tag_of(s, "interface"), STR("lo"));
 }
 
 static bool take_answer(struct gather *g, const struct sonde_series *s, size_t query,
-                        const struct wanted *want, struct taking *t)
+                        const struct measure_request *request, struct taking *t)
 {
     struct report *r = g->report;
-    if (is_loopback(s, want))
+    if (is_loopback(s, request))
         return true;
     if (query == OF_MEAN)
-        return take_series(g, s, want, t);
+        return take_series(g, s, request, t);
     if (query == OF_LEAST || query == OF_GREATEST) {
         double **into = query == OF_LEAST ? &t->least : &t->greatest;
         if (!*into && !(*into = new_buckets(g)))
@@ -212,14 +212,14 @@ static bool take_answer(struct gather *g, const struct sonde_series *s, size_t q
     return true;
 }
 
-static bool finish(struct gather *g, const struct wanted *want, struct taking *t)
+static bool finish(struct gather *g, const struct measure_request *request, struct taking *t)
 {
     struct report *r = g->report;
-    struct report_measure *m = want->measure;
+    struct report_measure *m = request->measure;
     struct report_line *lines = arena_array(g->arena, t->count, sizeof *lines);
     for (size_t i = 0; lines && i < t->count; i++) {
         lines[i] = t->all[i].line;
-        if (!want->counter)
+        if (!request->counter)
             continue;
         lines[i].mean = lines[i].total / report_seconds(r);
         lines[i].peak = (double)NAN; // later replaced by the peak of the rates
@@ -237,26 +237,26 @@ static bool finish(struct gather *g, const struct wanted *want, struct taking *t
 
 // ---------------------------------------------------------------- requests
 
-static void write_expressions(const struct gather *g, const struct wanted *want,
+static void write_expressions(const struct gather *g, const struct measure_request *request,
                               char text[QUERIES_MAX][EXPRESSION_MAX])
 {
     long long each_s = (long long)(g->report->bucket_ns / 1000000000);
-    struct str metric = want->measure->metric;
-    snprintf(text[OF_MEAN], EXPRESSION_MAX, "none:0all-%s:%.*s", want->counter ? "diff" : "avg",
+    struct str metric = request->measure->metric;
+    snprintf(text[OF_MEAN], EXPRESSION_MAX, "none:0all-%s:%.*s", request->counter ? "diff" : "avg",
              STR_ARG(metric));
     snprintf(text[OF_PEAK], EXPRESSION_MAX, "none:0all-max:%.*s", STR_ARG(metric));
     snprintf(text[OF_COUNT], EXPRESSION_MAX, "none:0all-count:%.*s", STR_ARG(metric));
     snprintf(text[OF_BUCKETS], EXPRESSION_MAX, "none:%llds-%s:%.*s", each_s,
-             want->counter ? "last:rate{dropcounter}" : "avg", STR_ARG(metric));
+             request->counter ? "last:rate{dropcounter}" : "avg", STR_ARG(metric));
     snprintf(text[OF_LEAST], EXPRESSION_MAX, "mimmin:%llds-min:%.*s", each_s, STR_ARG(metric));
     snprintf(text[OF_GREATEST], EXPRESSION_MAX, "mimmax:%llds-max:%.*s", each_s, STR_ARG(metric));
 }
 
-static size_t queries_of(const struct wanted *want)
+static size_t queries_of(const struct measure_request *request)
 {
-    if (want->detail == WITHOUT_BUCKETS)
+    if (request->detail == WITHOUT_BUCKETS)
         return OF_BUCKETS;
-    return want->detail == DRAWN && !want->counter ? QUERIES_MAX : OF_BUCKETS + 1;
+    return request->detail == DRAWN && !request->counter ? QUERIES_MAX : OF_BUCKETS + 1;
 }
 
 // True for errors that smaller requests may avoid.
@@ -266,7 +266,7 @@ static bool is_too_much(int rc)
 }
 
 static int take_result(struct gather *g, const struct sonde_result *result,
-                       const struct wanted *all, size_t count)
+                       const struct measure_request *all, size_t count)
 {
     struct taking *taking = arena_zalloc(g->arena, count * sizeof *taking);
     bool good = taking != NULL;
@@ -286,7 +286,7 @@ static int take_result(struct gather *g, const struct sonde_result *result,
 
 // One request. Several threads send requests; the report handles one answer after another.
 struct batch {
-    const struct wanted *all;
+    const struct measure_request *all;
     size_t count;
     struct gather own; // with a list of missing nodes and an error of its own
     struct error e;
@@ -294,7 +294,8 @@ struct batch {
     int rc;
 };
 
-static struct batch batch_of(const struct gather *g, const struct wanted *all, size_t count)
+static struct batch batch_of(const struct gather *g, const struct measure_request *all,
+                             size_t count)
 {
     struct batch b = {.all = all, .count = count, .own = *g};
     b.own.missing = (struct buf){0};
@@ -355,7 +356,7 @@ static int take_batch(struct gather *g, struct batch *b)
 
 // Sends all requests. The client holds all answers at the same time, with REQUEST_CELLS values
 // each. The server gets one request after another, because it has the memory of one.
-static int request_all(struct gather *g, const struct wanted *all, size_t count)
+static int request_all(struct gather *g, const struct measure_request *all, size_t count)
 {
     size_t nodes = g->report->node_count, cells = g->report->bucket_count * (nodes ? nodes : 1),
            most = REQUEST_CELLS / (cells ? cells : 1), n = 0;
@@ -392,15 +393,15 @@ const json_t *gather_metric(const struct gather *g, const char *name)
     return NULL;
 }
 
-static struct wanted want(struct report_measure *m, struct str metric, const char *tag,
-                          bool counter, enum detail detail)
+static struct measure_request request_of(struct report_measure *m, struct str metric,
+                                         const char *tag, bool counter, enum detail detail)
 {
     *m = (struct report_measure){.metric = metric, .counter = counter};
-    return (struct wanted){m, tag, counter, detail};
+    return (struct measure_request){m, tag, counter, detail};
 }
 
 // Selects the metrics that programs have emitted, not sonde's own sources.
-static size_t want_own(struct gather *g, struct wanted *out)
+static size_t request_own(struct gather *g, struct measure_request *out)
 {
     struct report *r = g->report;
     for (size_t i = 0; i < json_array_size(g->metrics); i++) {
@@ -412,8 +413,8 @@ static size_t want_own(struct gather *g, struct wanted *out)
             continue;
         if (r->own_total++ >= REPORT_OWN_MAX)
             continue;
-        out[r->own_count] =
-            want(&r->own[r->own_count], name, NULL, kind && strcmp(kind, "counter") == 0, DRAWN);
+        out[r->own_count] = request_of(&r->own[r->own_count], name, NULL,
+                                       kind && strcmp(kind, "counter") == 0, DRAWN);
         r->own_count++;
     }
     return r->own_count;
@@ -421,18 +422,18 @@ static size_t want_own(struct gather *g, struct wanted *out)
 
 int gather_measures(struct gather *g, bool drawn)
 {
-    struct wanted all[REPORT_MEASURES_COUNT + REPORT_OWN_MAX];
+    struct measure_request all[REPORT_MEASURES_COUNT + REPORT_OWN_MAX];
     size_t count = 0;
     for (enum report_measure_id i = 0; i < REPORT_MEASURES_COUNT; i++) {
-        struct wanted one =
-            want(&g->report->measures[i], str_of(table[i].metric), table[i].tag, table[i].counter,
-                 drawn && is_drawn(i)     ? DRAWN
-                 : drawn || has_course(i) ? WITH_BUCKETS
-                                          : WITHOUT_BUCKETS);
+        struct measure_request one = request_of(&g->report->measures[i], str_of(table[i].metric),
+                                                table[i].tag, table[i].counter,
+                                                drawn && is_drawn(i)     ? DRAWN
+                                                : drawn || has_course(i) ? WITH_BUCKETS
+                                                                         : WITHOUT_BUCKETS);
         if (gather_metric(g, table[i].metric))
             all[count++] = one;
     }
     if (drawn)
-        count += want_own(g, all + count);
+        count += request_own(g, all + count);
     return request_all(g, all, count);
 }

@@ -93,17 +93,17 @@ int gather_traced(struct gather *g)
 {
     struct report *r = g->report;
     struct sonde_result *result = NULL;
-    const char *asked[EXPRESSIONS];
+    const char *available[EXPRESSIONS];
     size_t query_of[EXPRESSIONS], count = 0;
     for (size_t i = 0; i < EXPRESSIONS; i++) {
         if (!gather_metric(g, i == COLLECTIVE ? "mpi_collective_seconds" : "io_file_bytes"))
             continue;
         query_of[count] = i;
-        asked[count++] = expressions[i];
+        available[count++] = expressions[i];
     }
     if (!count)
         return 0;
-    int rc = gather_ask(g, asked, count, NULL, r->first_ns, r->to_ns, &result);
+    int rc = gather_ask(g, available, count, NULL, r->first_ns, r->to_ns, &result);
     if (rc == -EFBIG || rc == -ETIME || rc == -ETIMEDOUT || rc == -EBUSY || rc == -EINVAL) {
         gather_note_missing(g, "traced files and collectives");
         return 0;

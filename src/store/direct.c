@@ -162,7 +162,7 @@ int direct_points(struct store *s, const struct point_record *points, size_t cou
 // ---------------------------------------------------------------- rows
 
 // Returns as many rows as a merge takes; of dense values, at least the rows of two full tails.
-uint32_t direct_rows_wanted(const struct store *s, uint32_t id)
+uint32_t direct_rows_per_call(const struct store *s, uint32_t id)
 {
     const struct set *set = &s->catalog.sets[id];
     uint64_t most = DIRECT_VALUES / set->count, tail = TAIL_VALUES_MAX / set->count;

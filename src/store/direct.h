@@ -29,6 +29,6 @@ int direct_rows(struct store *s, uint32_t set, const void *rows, uint32_t count)
 
 // Returns how many rows of a set to pass at a time. The number changes with the bytes that the
 // set's values take.
-uint32_t direct_rows_wanted(const struct store *s, uint32_t set);
+uint32_t direct_rows_per_call(const struct store *s, uint32_t set);
 
 #endif

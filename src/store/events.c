@@ -43,7 +43,7 @@ struct held {
 // bound, it first indexes all blocks. The index shows which records are replaced, so a heap can
 // keep the earliest events.
 struct search {
-    struct store_events_wanted wanted;
+    struct store_event_selection selection;
     bool bounded;
     struct found *found; // with a bound, a heap whose first element is the latest event
     size_t count, capacity;
@@ -61,7 +61,7 @@ static void search_free(struct search *x)
     free(x->held);
     free(x->found);
     free(x->tails);
-    *x = (struct search){.wanted = x->wanted};
+    *x = (struct search){.selection = x->selection};
 }
 
 static bool is_before(const struct found *x, const struct found *y)
@@ -133,7 +133,7 @@ static void rise(struct search *x, size_t at)
 
 static bool is_full(const struct search *x)
 {
-    return x->bounded && x->count == x->wanted.most;
+    return x->bounded && x->count == x->selection.most;
 }
 
 // ---- collecting ----
@@ -159,7 +159,7 @@ static int note(struct search *x, const struct found *f)
     return 0;
 }
 
-static bool is_wanted(const struct store_events_wanted *w, const struct store_event *event)
+static bool is_selected(const struct store_event_selection *w, const struct store_event *event)
 {
     return (!w->kinds || w->kinds >> event->kind & 1) &&
            (!w->name.size || str_eq(w->name, event->text)) &&
@@ -181,8 +181,8 @@ static bool is_candidate(const struct search *x, const struct store_event *event
 {
     if (event->kind == STORE_SPAN && is_in_tails(x, event->id))
         return false;
-    return x->bounded ? is_wanted(&x->wanted, event)
-                      : !x->wanted.kinds || x->wanted.kinds >> event->kind & 1;
+    return x->bounded ? is_selected(&x->selection, event)
+                      : !x->selection.kinds || x->selection.kinds >> event->kind & 1;
 }
 
 // Takes ownership of `bytes` for one user, the caller. *out is their index in x->held.
@@ -243,7 +243,7 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
     const struct block_header *h = &b->header;
     struct event_index *index = &s->reader->events;
     const struct event_block *known = event_index_find(index, h->sequence_first, h->data_crc);
-    const struct store_events_wanted *w = &x->wanted;
+    const struct store_event_selection *w = &x->selection;
     if (known && (!event_block_touches(known, w->from_ns, w->to_ns) ||
                   (w->kinds && !(known->kinds & w->kinds)) ||
                   (is_full(x) && known->first_ns > x->found[0].start_ns)))
@@ -379,7 +379,7 @@ static int note_tails(struct search *x)
         struct store_event event;
         struct store_label labels[STORE_LABELS_MAX];
         if (!x->tails[i].stale && event_next(&in, &event, labels) > 0 &&
-            is_wanted(&x->wanted, &event))
+            is_selected(&x->selection, &event))
             rc = note(x, &x->tails[i]);
     }
     return rc;
@@ -389,7 +389,7 @@ static int search_all(struct store_snapshot *s, struct search *x)
 {
     int rc = scan_tails(s, x);
     pthread_mutex_lock(&s->reader->events_mutex);
-    if (!rc && x->wanted.most && x->wanted.most <= BOUNDED_MAX)
+    if (!rc && x->selection.most && x->selection.most <= BOUNDED_MAX)
         rc = index_blocks(s, x);
     rc = rc ? rc : note_tails(x);
     rc = rc ? rc : scan_blocks(s, x);
@@ -399,10 +399,10 @@ static int search_all(struct store_snapshot *s, struct search *x)
     return rc;
 }
 
-int store_events_find(struct store_snapshot *s, const struct store_events_wanted *wanted,
+int store_events_find(struct store_snapshot *s, const struct store_event_selection *selection,
                       store_event_fn *each, void *user)
 {
-    struct search x = {.wanted = *wanted};
+    struct search x = {.selection = *selection};
     int rc = -ESTALE;
     for (int i = 0; i < MOVES_MAX && rc == -ESTALE; i++) {
         search_free(&x);
@@ -413,13 +413,14 @@ int store_events_find(struct store_snapshot *s, const struct store_events_wanted
     if (!rc && x.count)
         qsort(x.found, x.count, sizeof *x.found, by_start);
     size_t given = 0;
-    for (size_t i = 0; !rc && i < x.count && x.found[i].start_ns <= wanted->to_ns; i++) {
+    for (size_t i = 0; !rc && i < x.count && x.found[i].start_ns <= selection->to_ns; i++) {
         struct bytes in = bytes_of(x.found[i].at, x.found[i].size);
         struct store_event event;
         struct store_label labels[STORE_LABELS_MAX];
-        if (x.found[i].stale || event_next(&in, &event, labels) <= 0 || !is_wanted(wanted, &event))
+        if (x.found[i].stale || event_next(&in, &event, labels) <= 0 ||
+            !is_selected(selection, &event))
             continue;
-        if (!each(&event, user) || ++given == wanted->most)
+        if (!each(&event, user) || ++given == selection->most)
             break;
     }
     search_free(&x);
@@ -429,7 +430,7 @@ int store_events_find(struct store_snapshot *s, const struct store_events_wanted
 int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each,
                  void *user)
 {
-    return store_events_find(s, &(struct store_events_wanted){.from_ns = from_ns, .to_ns = to_ns},
+    return store_events_find(s, &(struct store_event_selection){.from_ns = from_ns, .to_ns = to_ns},
                              each, user);
 }
 

@@ -127,8 +127,8 @@ static int append_line(struct store *s, struct table *t, int64_t when)
         memcpy(row + sizeof when, t->values + (size_t)i * STORE_SET_SERIES_MAX,
                row_bytes - sizeof when);
     }
-    uint32_t wanted = direct_rows_wanted(s, t->sets[0]);
-    return ++t->waiting >= (wanted < t->room ? wanted : t->room) ? append_waiting(s, t) : 0;
+    uint32_t rows = direct_rows_per_call(s, t->sets[0]);
+    return ++t->waiting >= (rows < t->room ? rows : t->room) ? append_waiting(s, t) : 0;
 }
 
 // Takes the next cell from *rest. Returns true if it has a number or is empty (missing).
@@ -531,7 +531,7 @@ int store_import(enum store_import_format format, const char *csv_path, const ch
     *stats = (struct store_import_stats){0};
     struct stat st;
     if (!lstat(out_path, &st))
-        return error_set(e, -EEXIST, "%s is there already; remove it or choose another name",
+        return error_set(e, -EEXIST, "%s already exists; remove it or choose another name",
                          out_path);
     struct table t = {0};
     int rc = csv_lines_open(&t.csv, csv_path, e);

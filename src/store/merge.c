@@ -185,7 +185,7 @@ static uint64_t dense_rows(struct store *s, uint32_t set)
     return fits ? rows : UINT64_MAX;
 }
 
-static uint64_t rows_wanted(struct store *s, uint32_t queue, enum merge_pace pace)
+static uint64_t rows_of_merge(struct store *s, uint32_t queue, enum merge_pace pace)
 {
     uint64_t points = s->limits.merge_bytes / MERGE_POINT_BYTES;
     if (queue == POINTS_QUEUE)
@@ -209,7 +209,7 @@ static bool pick(struct store *s, enum merge_pace pace, uint32_t *queue)
         uint32_t q = i < s->stats.sets ? i : POINTS_QUEUE;
         const struct hot_queue *hot = queue_of(s, q);
         if (!hot->count || hot->blocks[0].order >= oldest ||
-            (pace == MERGE_LIVE && hot->rows < rows_wanted(s, q, pace)))
+            (pace == MERGE_LIVE && hot->rows < rows_of_merge(s, q, pace)))
             continue;
         oldest = hot->blocks[0].order;
         *queue = q;
@@ -229,7 +229,7 @@ static int job_begin(struct store *s, enum merge_pace pace)
     while (!n) {
         if (!pick(s, pace, &queue))
             return 0;
-        n = choose(s, queue_of(s, queue), rows_wanted(s, queue, pace));
+        n = choose(s, queue_of(s, queue), rows_of_merge(s, queue, pace));
     }
     struct merge_job *j = s->blocks.merge = calloc(1, sizeof *j);
     if (!j)
@@ -319,7 +319,7 @@ static const double *ordered(struct merge_job *j, const double *column)
 }
 
 // Returns the number of stripes for the points.
-static uint64_t stripes_wanted(const struct store *s, const struct hot_queue *q)
+static uint64_t stripe_count(const struct store *s, const struct hot_queue *q)
 {
     const struct merge_job *j = s->blocks.merge;
     uint64_t columns = 0;
@@ -346,7 +346,7 @@ static int start_writing(struct store *s)
     };
     int rc = set ? order_rows(j)
                  : stripes_begin_points(&j->out, &source, &efforts[j->pace], j->points, j->rows,
-                                        stripes_wanted(s, q));
+                                        stripe_count(s, q));
     if (rc)
         return rc;
     if (set) {

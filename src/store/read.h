@@ -149,7 +149,7 @@ bool store_span_is_unfinished(const struct store_event *event);
 
 // A selection of events. Zero-initialised except for the range, it selects all events that touch
 // the range.
-struct store_events_wanted {
+struct store_event_selection {
     int64_t from_ns, to_ns;
     // bits 1 << kind; 0: all kinds. Blocks without such events are read only once
     unsigned kinds;
@@ -158,7 +158,7 @@ struct store_events_wanted {
     // only the earliest so many events, which also bounds the memory; 0: all
     size_t most;
 };
-int store_events_find(struct store_snapshot *s, const struct store_events_wanted *wanted,
+int store_events_find(struct store_snapshot *s, const struct store_event_selection *selection,
                       store_event_fn *each, void *user);
 
 #endif

@@ -40,13 +40,13 @@ static void retire(struct store *s, int slot)
     extent_free(&s->file, slot);
 }
 
-void retain_make_room(struct store *s, uint64_t wanted_bytes)
+void retain_make_room(struct store *s, uint64_t needed_bytes)
 {
     if (s->closing)
         return;
     for (;;) {
         uint64_t used = s->file.used_bytes - s->file.pending_bytes - s->catalog.extent_bytes;
-        bool too_large = used + wanted_bytes > s->limits.size_bytes;
+        bool too_large = used + needed_bytes > s->limits.size_bytes;
         if (!too_large && !s->limits.window_ns)
             return;
         int slot = oldest_extent(s);

@@ -53,9 +53,9 @@ static int open_extent(struct store *s, int *slot, size_t size)
     const struct extent_entry *e = *slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, *slot);
     if (e && e->size - e->used >= size)
         return 0;
-    size_t wanted = size > s->limits.extent_bytes ? size : s->limits.extent_bytes;
-    retain_make_room(s, wanted);
-    int new = extent_allocate(&s->file, EXTENT_BLOCKS, 0, s->blocks.sequence + 1, wanted);
+    size_t bytes = size > s->limits.extent_bytes ? size : s->limits.extent_bytes;
+    retain_make_room(s, bytes);
+    int new = extent_allocate(&s->file, EXTENT_BLOCKS, 0, s->blocks.sequence + 1, bytes);
     if (new < 0)
         return append_space_failed(s, new);
     struct extent_sum *sum = extent_sum(s, new);

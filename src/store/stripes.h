@@ -26,12 +26,12 @@ struct stripes {
 struct cold_writer *stripes_begin_set(struct stripes *x, const struct block_source *source,
                                       const struct cold_effort *effort);
 
-// Begins a block of single points with `wanted` stripes, at most STRIPES_MAX. `points` has all
+// Begins a block of single points with `count` stripes, at most STRIPES_MAX. `points` has all
 // points in any order. Then put each series, ascending, with all its points in order of time, with
 // distinct times.
 int stripes_begin_points(struct stripes *x, const struct block_source *source,
                          const struct cold_effort *effort, const struct point_record *points,
-                         size_t n, uint64_t wanted);
+                         size_t n, uint64_t count);
 int stripes_put_series(struct stripes *x, const struct point_record *points, size_t n);
 
 // Does a part of the remaining work. Call it after the last column or series. Returns 1 if work is

@@ -285,7 +285,7 @@ static inline int64_t retain_window_start(const struct store *s)
                                                                          : INT64_MIN;
 }
 
-void retain_make_room(struct store *s, uint64_t wanted_bytes); // no effect while closing
+void retain_make_room(struct store *s, uint64_t needed_bytes); // no effect while closing
 void retain_closed(struct store *s); // call it after all data are sealed and merged
 
 // From loss.c: the header's counts of lost data.

@@ -375,7 +375,7 @@ static void start_own(struct run *r)
     int failed = a->o.source->open(a->o.source->user, &r->view, &e);
     r->view_is_open = failed == 0;
     if (!failed)
-        wire_host_reports_look_at(a->o.telling, &r->view);
+        wire_host_reports_look_at(a->o.host_reports, &r->view);
     if (!failed)
         failed = a->o.questions->answer(&r->answer, r->question, r->own_request, &r->view,
                                         a->o.host, r->deadline_ns, &r->watch, &e);

@@ -26,10 +26,10 @@ struct answers_options {
     const struct wire_questions *questions;
     struct str host; // the node's own name
     const struct wire_source *source;
-    struct wire_host_reports *telling; // gets new hosts before an answer about them is made
-    struct wire_refresher *refresher;  // NULL: files need no refresh
-    struct hub *children;              // NULL: the node is not a relay
-    struct memory_account *memory;     // for all answers together; NULL: no limit
+    struct wire_host_reports *host_reports; // gets new hosts before an answer about them is made
+    struct wire_refresher *refresher;       // NULL: files need no refresh
+    struct hub *children;                   // NULL: the node is not a relay
+    struct memory_account *memory;          // for all answers together; NULL: no limit
 };
 
 struct answers_stats {

@@ -37,7 +37,7 @@ struct drain_line {
     unsigned flags;
     int fd;      // -1 = not connected
     pid_t owner; // the process that connected; a forked child must not read its responses
-    uint64_t asked, answered;
+    uint64_t requested, answered;
     char part[sizeof(uint64_t)]; // received bytes of an incomplete response
     size_t part_size;
 };
@@ -61,7 +61,7 @@ static void disconnect(struct drain_line *l)
     if (l->fd >= 0)
         close(l->fd);
     l->fd = -1;
-    l->answered = l->asked;
+    l->answered = l->requested;
     l->part_size = 0;
 }
 
@@ -89,14 +89,14 @@ static int connect_line(struct drain_line *l)
 
 static int send_request(struct drain_line *l)
 {
-    struct drain_request request = {DRAIN_MAGIC, l->flags, l->asked + 1};
+    struct drain_request request = {DRAIN_MAGIC, l->flags, l->requested + 1};
     ssize_t sent;
     do
         sent = send(l->fd, &request, sizeof request, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     if (sent != (ssize_t)sizeof request)
         return sent < 0 ? -errno : -EPIPE;
-    l->asked = request.number;
+    l->requested = request.number;
     return 0;
 }
 
@@ -117,7 +117,7 @@ static int receive(struct drain_line *l)
             continue;
         memcpy(&l->answered, l->part, sizeof l->answered);
         l->part_size = 0;
-        if (l->answered == l->asked)
+        if (l->answered == l->requested)
             return 0;
     }
 }
@@ -125,7 +125,7 @@ static int receive(struct drain_line *l)
 static int wait_for_answer(struct drain_line *l, int64_t deadline_ns)
 {
     int rc = 0;
-    while (rc == 0 && l->answered != l->asked) {
+    while (rc == 0 && l->answered != l->requested) {
         int64_t left_ns = deadline_ns - clock_monotonic_ns();
         struct pollfd f = {.fd = l->fd, .events = POLLIN};
         int n = left_ns > 0 ? poll(&f, 1, (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS)) : 0;
@@ -144,10 +144,10 @@ int drain_line_ask(struct drain_line *l)
     int64_t deadline_ns = clock_monotonic_ns() + DRAIN_WAIT_MS * (int64_t)NS_PER_MS;
     if (l->fd >= 0 && l->owner != getpid())
         disconnect(l);
-    if (l->fd >= 0 && l->answered != l->asked) {
+    if (l->fd >= 0 && l->answered != l->requested) {
         if (receive(l) != 0)
             disconnect(l);
-        else if (l->answered != l->asked)
+        else if (l->answered != l->requested)
             return -ETIMEDOUT;
     }
     int rc = 0;

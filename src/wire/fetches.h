@@ -27,10 +27,10 @@ struct wire_fetches {
     bool broken;
     char why[128];
     struct list_link items; // in order of arrival
-    struct fetches_item *given;
+    struct fetches_item *delivered;
     // bytes of all pieces in the window, and of taken pieces that the hub has not reported to the
     // link
-    uint32_t lying, taken;
+    uint32_t window_bytes, taken;
     size_t held; // bytes of frames that wait behind pieces
 };
 

@@ -57,8 +57,8 @@ struct wire_handshake {
     struct wire_identity self, peer; // the peer's texts point into `peer_introduction`
     uint8_t key[WIRE_KEY_BYTES];
     uint8_t own_nonce[WIRE_NONCE_BYTES];
-    char said[WIRE_HELLO_MAX], heard[WIRE_HELLO_MAX];
-    size_t said_size, heard_size;
+    char own_introduction[WIRE_HELLO_MAX], peer_introduction[WIRE_HELLO_MAX];
+    size_t own_introduction_size, peer_introduction_size;
     // The keys are valid once both ends have introduced themselves.
     uint8_t send_key[WIRE_KEY_BYTES], receive_key[WIRE_KEY_BYTES], window_key[WIRE_KEY_BYTES];
 };

@@ -16,7 +16,8 @@ static void send_frame(struct wire_host_reports *t, uint8_t all)
         t->out.data[0] = (char)all;
         wire_session_send(t->session, WIRE_HOSTS, 0, buf_str(&t->out));
     } else {
-        log_warning("no memory to tell which hosts this node holds: it is asked always");
+        log_warning(
+            "no memory to report the hosts of this node: the parent asks it every question");
     }
     buf_free(&t->out);
 }

@@ -226,7 +226,7 @@ static void on_accepted(void *user, struct wire_channel *channel)
         return;
     }
     p->hub = h;
-    list_init(&p->asked);
+    list_init(&p->answers);
     if (wire_session_accept(&o, channel, &p->session)) {
         free(p);
         return;
@@ -246,9 +246,9 @@ static void on_tick(uv_timer_t *timer)
     int64_t heartbeat_ns = (int64_t)h->settings.heartbeat_ms * NS_PER_MS;
     // After a stall of this process (an overloaded machine, a debugger), read pending input before
     // declaring any node dead.
-    bool stood_still = h->ticked_ns && now - h->ticked_ns > dead_ns / 2;
+    bool stalled = h->ticked_ns && now - h->ticked_ns > dead_ns / 2;
     h->ticked_ns = now;
-    if (stood_still)
+    if (stalled)
         return;
     LIST_EACH (link, &h->strangers) {
         if (now - wire_session_began_ns(hub_peer_of(link)->session) <= greeting_ns)
@@ -258,11 +258,10 @@ static void on_tick(uv_timer_t *timer)
     }
     LIST_EACH (link, &h->peers) {
         struct peer *p = hub_peer_of(link);
-        if (now - wire_session_heard_ns(p->session) > dead_ns) {
+        if (now - wire_session_last_frame_ns(p->session) > dead_ns) {
             h->stats.dead++;
-            log_info("lost %.*s: nothing heard for %u ms", STR_ARG(p->node->host),
-                     h->settings.dead_ms);
-            drop(p, "nothing heard for too long");
+            log_info("lost %.*s: no data for %u ms", STR_ARG(p->node->host), h->settings.dead_ms);
+            drop(p, "no data for too long");
         } else if (now - p->pinged_ns >= heartbeat_ns) {
             send_ping(p);
         }

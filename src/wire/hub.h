@@ -83,11 +83,11 @@ void hub_take_clients(struct hub *h, hub_client_fn *take, void *user);
 struct hub_node {
     struct str host, via;
     bool expected, connected, relay;
-    bool within_reach;    // connected, itself or through a relay
-    int64_t heard_ns;     // time of the last frame, monotonic; 0: never
-    uint64_t connections; // number of connections so far
-    uint64_t asked;       // number of questions sent to it
-    bool offset_known;    // the offset of its clock is known
+    bool within_reach;     // connected, itself or through a relay
+    int64_t last_frame_ns; // time of the last frame, monotonic; 0: never
+    uint64_t connections;  // number of connections so far
+    uint64_t questions;    // number of questions sent to it
+    bool offset_known;     // the offset of its clock is known
     int64_t offset_ns, offset_error_ns, round_trip_ns;
     uint64_t bytes_in, bytes_out; // over all its connections
     // the members of struct wire_transport_use for its connection; empty without a connection
@@ -105,7 +105,7 @@ struct hub_stats {
     // dead_ms
     uint64_t replaced, lost, dead;
     uint64_t questions, late, cancelled;
-    uint64_t asked; // number of asked nodes, summed over all questions
+    uint64_t node_questions; // number of asked nodes, summed over all questions
     // nodes that were connected but hold none of the requested data; summed likewise
     uint64_t spared;
     uint64_t bytes_in, bytes_out;

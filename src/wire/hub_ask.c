@@ -24,7 +24,7 @@ struct absent {
 
 struct waiter {
     struct hub *hub;
-    struct pending_question *asking; // belongs to the loop's thread
+    struct pending_question *question; // belongs to the loop's thread
     const struct hub_ask *ask;
     uint32_t remaining_ms;
     int begin_result;
@@ -96,7 +96,7 @@ static void on_record(void *user, struct str host, struct str record)
         pthread_cond_signal(&w->news);
     pthread_mutex_unlock(&w->lock);
     if (pause)
-        pending_question_pause(w->asking, true);
+        pending_question_pause(w->question, true);
 }
 
 static void on_missing(void *user, const struct wire_missing *m)
@@ -141,23 +141,23 @@ static void begin(void *user)
                                          .events = {on_record, on_missing, on_done},
                                          .user = w};
     size_t left = 0;
-    w->begin_result = pending_question_begin(w->hub, &o, &w->asking, &left);
+    w->begin_result = pending_question_begin(w->hub, &o, &w->question, &left);
     w->done = left == 0;
 }
 
 static void resume(void *user)
 {
     struct waiter *w = user;
-    if (w->asking)
-        pending_question_pause(w->asking, false);
+    if (w->question)
+        pending_question_pause(w->question, false);
 }
 
 static void end(void *user)
 {
     struct waiter *w = user;
     w->hub->stats.cancelled += w->reason == WIRE_ERROR;
-    pending_question_end(w->asking, w->reason);
-    w->asking = NULL;
+    pending_question_end(w->question, w->reason);
+    w->question = NULL;
 }
 
 // ---- in the caller's thread ----

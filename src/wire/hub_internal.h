@@ -19,17 +19,17 @@
 struct peer {
     struct hub *hub;
     struct wire_session *session;
-    struct node *node;       // NULL: a stranger
-    struct list_link of_hub; // in list hub.strangers or hub.peers
-    struct list_link asked;  // its questions in flight
-    unsigned asked_count;
+    struct node *node;        // NULL: a stranger
+    struct list_link of_hub;  // in list hub.strangers or hub.peers
+    struct list_link answers; // its questions in flight
+    unsigned answer_count;
     int64_t pinged_ns;
     uint32_t last_id;
-    bool has_told; // this connection has delivered the complete first report of hosts
-    bool chosen;   // host_index_choose has chosen this peer
+    bool report_complete; // this connection has delivered the complete first report of hosts
+    bool chosen;          // host_index_choose has chosen this peer
 };
 
-enum { HUB_TELLERS_MAX = 4 };
+enum { HUB_REPORTERS_MAX = 4 };
 
 // A node stays in the list until the hub is destroyed.
 struct node {
@@ -38,14 +38,15 @@ struct node {
     struct peer *peer; // NULL: not connected
     uint64_t session, attempt;
     uint64_t connections, bytes_in, bytes_out, transport_bytes; // sums over past connections
-    uint64_t asked; // number of questions sent to this node
+    uint64_t questions; // number of questions sent to this node
     struct clock_offset clock;
     size_t index; // in the hub's list of nodes
     struct wire_host_set held;
-    struct node *tellers[HUB_TELLERS_MAX]; // relays that have reported this node as one of theirs
-    unsigned teller_count;
-    bool many_tellers;   // more relays have reported this node than fit the array
-    bool knows_too_many; // only of a relay: it has reported more nodes than the hub has room for
+    struct node
+        *reporters[HUB_REPORTERS_MAX]; // relays that have reported this node as one of theirs
+    unsigned reporter_count;
+    bool more_reporters;   // more relays have reported this node than fit the array
+    bool reports_too_many; // only of a relay: it has reported more nodes than the hub has room for
 };
 
 struct hub {
@@ -68,7 +69,7 @@ struct hub {
     struct map by_host; // host → index into nodes
     uint64_t session;
     struct hub_clients clients;
-    struct host_index_listener hears;
+    struct host_index_listener host_listener;
     struct hub_stats stats;
     // hub_wait waits for changes of connections.
     pthread_mutex_t lock;

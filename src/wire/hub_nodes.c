@@ -138,9 +138,10 @@ static bool describe(const struct hub *h, const struct node *n, struct arena *ar
                              .connected = n->peer != NULL,
                              .relay = n->relay,
                              .within_reach = is_within_reach(h, n),
-                             .heard_ns = n->peer ? wire_session_heard_ns(n->peer->session) : 0,
+                             .last_frame_ns =
+                                 n->peer ? wire_session_last_frame_ns(n->peer->session) : 0,
                              .connections = n->connections,
-                             .asked = n->asked,
+                             .questions = n->questions,
                              .bytes_in = n->bytes_in,
                              .bytes_out = n->bytes_out,
                              .transport_bytes = n->transport_bytes};

@@ -36,7 +36,7 @@ struct wire_link {
     unsigned failures; // failed attempts since the last open connection
     unsigned dead_ms;  // set by the parent
     struct answers *answers;
-    struct wire_host_reports telling;
+    struct wire_host_reports host_reports;
     struct wire_link_stats stats;
 };
 
@@ -55,7 +55,7 @@ static bool take_ping(struct wire_link *l, struct str payload)
     if (!answer.failed)
         wire_session_send(l->session, WIRE_PONG, 0, buf_str(&answer));
     buf_free(&answer);
-    wire_host_reports_look(&l->telling);
+    wire_host_reports_look(&l->host_reports);
     return true;
 }
 
@@ -71,7 +71,7 @@ static bool take_welcome(struct wire_link *l, struct str payload)
     l->stats.opened++;
     l->stats.problem[0] = 0;
     if (wire_session_peer(l->session)->abilities & WIRE_ABLE_HOSTS)
-        wire_host_reports_connected(&l->telling, l->session);
+        wire_host_reports_connected(&l->host_reports, l->session);
     answers_connected(l->answers, l->session);
     arm(l);
     return true;
@@ -108,7 +108,7 @@ static const struct parent *parent_of(const struct wire_link *l)
 static void disconnect(struct wire_link *l, const char *problem, const char *why)
 {
     answers_disconnected(l->answers);
-    wire_host_reports_disconnected(&l->telling);
+    wire_host_reports_disconnected(&l->host_reports);
     if (l->session) {
         uint64_t in, out;
         wire_session_bytes(l->session, &in, &out);
@@ -198,17 +198,17 @@ static void on_timer(uv_timer_t *timer)
     } else {
         bool open = l->stats.state == WIRE_LINK_OPEN;
         int64_t since =
-            open ? wire_session_heard_ns(l->session) : wire_session_began_ns(l->session);
+            open ? wire_session_last_frame_ns(l->session) : wire_session_began_ns(l->session);
         int64_t most_ms = open ? l->dead_ms : l->settings.handshake_ms;
         int64_t now_ns = wire_monotonic_ns(&l->settings);
         // After a stall of this process, read pending input before declaring the parent dead.
-        bool stood_still = now_ns - l->armed_ns > most_ms * NS_PER_MS / 2;
-        if (!stood_still && now_ns - since > most_ms * NS_PER_MS) {
+        bool stalled = now_ns - l->armed_ns > most_ms * NS_PER_MS / 2;
+        if (!stalled && now_ns - since > most_ms * NS_PER_MS) {
             // After a timeout, try this silent parent last.
             l->tries = open ? (unsigned)l->stats.parent + 1 : l->tries;
             disconnect(l,
-                       open ? "the parent was not heard for too long" : "the parent did not answer",
-                       "nothing heard for too long");
+                       open ? "no data from the parent for too long" : "the parent did not answer",
+                       "no data for too long");
         } else if (open && l->stats.parent > 0 &&
                    now_ns - wire_session_began_ns(l->session) > l->settings.return_ms * NS_PER_MS) {
             l->tries = 0;
@@ -235,7 +235,8 @@ static void start(void *user)
     uv_timer_init(wire_loop_uv(l->loop), l->timer);
     l->timer->data = l;
     answers_start(l->answers);
-    wire_host_reports_begin(&l->telling, l->host, l->settings.questions, &l->source, l->children);
+    wire_host_reports_begin(&l->host_reports, l->host, l->settings.questions, &l->source,
+                            l->children);
     connect_now(l);
     arm(l);
 }
@@ -286,7 +287,7 @@ int wire_link_create(struct wire_loop *loop, const struct wire_link_options *o,
                                                           .questions = l->settings.questions,
                                                           .host = l->host,
                                                           .source = &l->source,
-                                                          .telling = &l->telling,
+                                                          .host_reports = &l->host_reports,
                                                           .refresher = o->refresher,
                                                           .children = o->children,
                                                           .memory = o->memory});
@@ -309,7 +310,7 @@ static void stop(void *user)
 {
     struct wire_link *l = user;
     disconnect(l, "", "this node ends");
-    wire_host_reports_end(&l->telling);
+    wire_host_reports_end(&l->host_reports);
     uv_close((uv_handle_t *)l->timer, free_timer);
     answers_stop(l->answers);
 }
@@ -325,7 +326,7 @@ void wire_link_destroy(struct wire_link *l)
 static void look(void *user)
 {
     struct wire_link *l = user;
-    wire_host_reports_look(&l->telling);
+    wire_host_reports_look(&l->host_reports);
 }
 
 void wire_link_look(struct wire_link *l)

@@ -43,10 +43,10 @@ struct wire_questions {
     bool (*known)(unsigned question, bool *merged);
     // Returns the end of a request's time range; INT64_MAX: now.
     int64_t (*until)(unsigned question, struct str request);
-    // Reduces a request: removes the parts about nodes for which `wants` returns false. Returns 0,
-    // or -EBADMSG for a malformed request.
-    int (*narrow)(unsigned question, struct str request, bool (*wants)(void *user, struct str host),
-                  void *user, struct buf *out);
+    // Reduces a request: removes the parts about nodes for which `is_receiver` returns false.
+    // Returns 0, or -EBADMSG for a malformed request.
+    int (*narrow)(unsigned question, struct str request,
+                  bool (*is_receiver)(void *user, struct str host), void *user, struct buf *out);
 
     // Finds the hosts that a request is about. NULL: ask all nodes.
     struct wire_host_filter *(*host_filter)(unsigned question, struct str request);

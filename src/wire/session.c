@@ -139,7 +139,7 @@ static void take_bye(struct wire_session *s, struct str payload)
 static void take_frame(struct wire_session *s, const struct wire_header *h, const char *frame)
 {
     struct str header = {frame, WIRE_HEADER_BYTES}, payload = {frame + WIRE_HEADER_BYTES, h->size};
-    s->heard_ns = wire_monotonic_ns(s->o.settings);
+    s->last_frame_ns = wire_monotonic_ns(s->o.settings);
     if (wire_frame_row(h->type)->opening) {
         take_handshake(s, h, payload);
         return;
@@ -283,7 +283,7 @@ static struct wire_session *new_session(const struct wire_session_options *o)
     if (o->bulk)
         s->o.self.abilities |= WIRE_ABLE_WINDOW;
     s->flush.step = flush;
-    s->began_ns = s->heard_ns = wire_monotonic_ns(o->settings);
+    s->began_ns = s->last_frame_ns = wire_monotonic_ns(o->settings);
     return s;
 }
 
@@ -349,9 +349,9 @@ int64_t wire_session_began_ns(const struct wire_session *s)
     return s->began_ns;
 }
 
-int64_t wire_session_heard_ns(const struct wire_session *s)
+int64_t wire_session_last_frame_ns(const struct wire_session *s)
 {
-    return s->heard_ns;
+    return s->last_frame_ns;
 }
 
 void wire_session_bytes(const struct wire_session *s, uint64_t *in, uint64_t *out)

@@ -71,7 +71,7 @@ bool wire_session_has_challenged(const struct wire_session *s);
 const struct wire_identity *wire_session_peer(const struct wire_session *s);
 size_t wire_session_queued(const struct wire_session *s);
 int64_t wire_session_began_ns(const struct wire_session *s);
-int64_t wire_session_heard_ns(const struct wire_session *s);
+int64_t wire_session_last_frame_ns(const struct wire_session *s);
 // counts the connection's bytes
 void wire_session_bytes(const struct wire_session *s, uint64_t *in, uint64_t *out);
 struct wire_transport_use wire_session_transport(const struct wire_session *s);

@@ -23,7 +23,7 @@ struct wire_session {
     struct buf out;                      // number of frames with a mac
     uint64_t sent_count, received_count; // of frames with a mac
     uint64_t bytes_in, bytes_out;
-    int64_t began_ns, heard_ns;
+    int64_t began_ns, last_frame_ns;
     enum bulk_state bulk_state;
     char why[128]; // why the session is broken
     uint64_t transport_bytes;

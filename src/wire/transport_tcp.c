@@ -63,10 +63,10 @@ static void fail(struct wire_channel *c, int why)
 
 // ---- receiving ----
 
-static void give_room(uv_handle_t *handle, size_t wanted, uv_buf_t *out)
+static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
     struct wire_channel *c = (struct wire_channel *)handle;
-    (void)wanted;
+    (void)suggested;
     char *room = wire_loop_room(c->loop);
     *out = uv_buf_init(room, room ? WIRE_LOOP_ROOM : 0);
 }
@@ -309,11 +309,11 @@ static int tcp_listen(struct wire_loop *loop, const char *address, int *port,
     struct wire_listener *l = new_listener(loop, accepted, user);
     if (!l)
         return error_set(e, -ENOMEM, "no memory for a listener");
-    int wanted = *port, r = bind_and_listen(l, address, port);
+    int requested_port = *port, r = bind_and_listen(l, address, port);
     if (r) {
         tcp_stop_listening(l);
         return error_set(e, r, "cannot listen on %s port %d: %s", address ? address : "any address",
-                         wanted, uv_strerror(r));
+                         requested_port, uv_strerror(r));
     }
     *out = l;
     return 0;

@@ -246,7 +246,7 @@ class Formats(unittest.TestCase):
         # A recording that exists is not replaced.
         status, _, errors = sonde("import", "--format", "csv", "-o", self.root / "some", good)
         self.assertEqual(status, 1)
-        self.assertIn("is there already", errors)
+        self.assertIn("already exists", errors)
         self.assertEqual(len(list((self.root / "some").iterdir())), 2)
 
     def test_a_series_that_cannot_be_between_points_of_another(self):
