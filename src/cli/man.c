@@ -4,8 +4,8 @@
 
 // ---------------------------------------------------------------- roff
 
-// Escapes the text of a line: backslashes and hyphens stay literal, and no line begins with a
-// control character.
+// Escapes a line of text: backslashes and hyphens stay literal, and no line begins with a control
+// character.
 static void add_roff(struct buf *out, struct str text)
 {
     if (text.size > 0 && (text.data[0] == '.' || text.data[0] == '\''))
@@ -147,7 +147,8 @@ void help_man(struct buf *out)
 
 // ---------------------------------------------------------------- Markdown
 
-// Escapes text in a table's cell: bars would end it, angle brackets and stars would vanish.
+// Escapes text for a cell of a table: bars would end the cell, angle brackets and stars would
+// vanish.
 static void add_cell(struct buf *out, const char *text)
 {
     for (; *text; text++) {

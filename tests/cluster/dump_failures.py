@@ -202,7 +202,7 @@ class DumpFailures:
         self.lab.run("n3", "mkdir", "/root/kept")
         done = self.lab.run("n1", "sonde", "run", "--hosts=n[1-3]", "--record=/root/kept", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, "the recording of node n2 could not be brought here: .*n2.sonde is there already")
+        self.assertRegex(done.stderr, "the recording of node n2 could not be brought here: .*n2.sonde already exists")
         self.assertIn("recorded on the other nodes", done.stderr)
         self.assertEqual(self.lab.file("n1", "/root/kept/n2.sonde").read_text(), "mine\n")
         self.assertEqual(sorted(p.name for p in self.lab.file("n1", "/root/kept").iterdir()), [*(f"{h}.sonde" for h in HOSTS), "run.json"])

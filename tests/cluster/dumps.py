@@ -153,7 +153,7 @@ class Dumps:
         self.post("/sonde/v1/reboot", {"hosts": ["n2"]})
         _, err = run.communicate(timeout=60)
         self.assertEqual(run.returncode, 0, err)
-        self.assertRegex(err, "the recording of node n2 could not be brought here: .*n2.sonde is there already")
+        self.assertRegex(err, "the recording of node n2 could not be brought here: .*n2.sonde already exists")
         self.assertIn("recorded on the other nodes: n2:/root/kept/n2.sonde", err)
         self.assertEqual(self.lab.file("n1", "/root/kept/n2.sonde").read_text(), "mine\n")
         self.assertEqual(self.lab.run("n2", "sonde", "inspect", "/root/kept").returncode, 0)

@@ -249,7 +249,7 @@ class Formats(unittest.TestCase):
         # An import does not replace an existing recording.
         status, _, errors = sonde("import", "--format", "csv", "-o", self.root / "some", good)
         self.assertEqual(status, 1)
-        self.assertIn("is there already", errors)
+        self.assertIn("already exists", errors)
         self.assertEqual(len(list((self.root / "some").iterdir())), 2)
 
     def test_a_series_that_cannot_be_between_points_of_another(self):

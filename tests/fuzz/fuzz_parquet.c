@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool *wanted = calloc(count, sizeof *wanted);
     for (size_t i = 0; i < count; i++)
         wanted[i] = columns[i].kind != PARQUET_KIND_OTHER;
-    int rc = parquet_read_want(r, wanted, &e);
+    int rc = parquet_read_select(r, wanted, &e);
     while (!rc && !(rc = parquet_read_rows(r, cells, &rows, &e)) && rows && all < ROWS_MAX) {
         for (size_t i = 0; i < count; i++)
             look_at(&cells[i], rows);

@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         while (lines.data && lines.size)
             if (!str_starts(str_cut(&lines, '\n'), STR("put")))
                 abort();
-        telnet_agent_said((struct str){(const char *)data, size}, &rest, &reply);
+        telnet_agent_answered((struct str){(const char *)data, size}, &rest, &reply);
         if (rest.size && str_find_char(buf_str(&rest), '\n') >= 0)
             abort();
         telnet_free(&t);

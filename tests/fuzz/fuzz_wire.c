@@ -342,7 +342,7 @@ static void read_messages(struct str payload)
     wire_host_set_free(&sum);
     struct ask_names_request names;
     struct query_series_filter series;
-    struct store_events_wanted wanted;
+    struct store_event_selection wanted;
     struct ask_copy_request copy;
     struct ask_recent_request recent;
     struct buf narrow = {0};

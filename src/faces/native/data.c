@@ -468,11 +468,11 @@ static int write_events(struct service *service, struct request *r, struct readi
                            .kind = kind,
                            .shift_ns = service->shift_ns,
                            .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
-    struct store_events_wanted wanted = {
+    struct store_event_selection selection = {
         .kinds = 1u << kind, .unfinished = kind == STORE_SPAN && request_flag(r, "unfinished")};
     l.job_tag = request_flag(r, "job_tag");
     l.job = l.job_tag && !d->view.labels ? native_job(d) : STR("");
-    int rc = native_times(service, r, &wanted.from_ns, &wanted.to_ns, e);
+    int rc = native_times(service, r, &selection.from_ns, &selection.to_ns, e);
     if (!rc)
         rc = read_limit(r, NATIVE_EVENTS_MAX, &l.limit, e);
     request_parameter(r, "name", &l.name);
@@ -491,9 +491,9 @@ static int write_events(struct service *service, struct request *r, struct readi
         return rc;
     json_key(w, kind == STORE_SPAN ? STR("spans") : STR("annotations"));
     json_begin_array(w);
-    wanted.name = l.name;
-    wanted.most = l.tag_count ? 0 : l.limit; // nodes do not filter by tags
-    rc = reading_events(d, &wanted, write_event, &l, e);
+    selection.name = l.name;
+    selection.most = l.tag_count ? 0 : l.limit; // nodes do not filter by tags
+    rc = reading_events(d, &selection, write_event, &l, e);
     json_end_array(w);
     if (l.late)
         return error_set(e, -ETIMEDOUT, "reading the events took too long (limit query_deadline)");
