@@ -97,6 +97,7 @@ BEFORE = {
     ("detect.md", "sonde probe"): "export SONDE_PROBE_DEVICES=cpu:0\n",
     ("dragon.md", "PROG.py"): "echo 'from sonde import Telemetry; Telemetry().add_data(\"loss\", 1)' >PROG.py\n",
     ("dragon.md", "sonde import"): DUMP,
+    ("trace.md", "--trace-python"): "printf 'def f(x):\\n    return x\\n' >solver.py\nprintf 'import solver\\nsolver.f(1)\\n' >train.py\n",
     ("trace.md", "train.py"): "echo 'open(\"made\", \"w\").write(\"x\")' >train.py\n",
 }
 # Examples whose output is in the text block after them, and words of that output.
