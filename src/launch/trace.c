@@ -24,13 +24,16 @@ struct trace_variable {
 
 static const struct trace_variable
     preload = {"LD_PRELOAD", ": \t\n", true},
+    // The runtime loads the first library that accepts.
+    tool_libraries = {"OMP_TOOL_LIBRARIES", ":", true},
     // Python runs only the first sitecustomize that it finds, and ours runs the next one.
     python_path = {"PYTHONPATH", ":", false};
-static const struct trace_variable *const variables[] = {&preload, &python_path};
+static const struct trace_variable *const variables[] = {&preload, &tool_libraries, &python_path};
 
 const struct tracer tracers[TRACERS] = {
     {"io", INSTALLATION_TRACE, "libsonde_io.so", "files: calls, bytes, time", &preload},
     {"mpi", INSTALLATION_TRACE, "libsonde_mpi.so", "MPI: calls, bytes, time", &preload},
+    {"omp", INSTALLATION_TRACE, "libsonde_omp.so", "OpenMP: regions, waiting", &tool_libraries},
     {"python", INSTALLATION_PYTHON, "sonde/_trace/hook",
      "Python: functions, imports, garbage collections", &python_path},
 };

@@ -1,7 +1,8 @@
 // trace.h - `sonde run --trace`: observes the command's programs from inside.
 //
 // Each tracer is a file that the programs load by themselves, because a variable of their
-// environment names it: the dynamic linker reads LD_PRELOAD, Python its PYTHONPATH. Tracers record
+// environment names it: the dynamic linker reads LD_PRELOAD, OpenMP's runtime OMP_TOOL_LIBRARIES,
+// Python PYTHONPATH. Tracers record
 // through libsonde (docs/trace.md). The libraries are in the folder `sonde` below that of libsonde,
 // Python's in its package; in the build tree they are in src/trace and bindings/python.
 #ifndef SONDE_LAUNCH_TRACE_H
@@ -15,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { TRACERS = 3 };
+enum { TRACERS = 4 };
 
 struct tracer {
     const char *name; // its name in the list of --trace
