@@ -44,6 +44,7 @@ EXCUSED = {
     ("http.md", "pyarrow.ipc"): "needs requests: tests/conformance/test_native.py reads such answers",
     ("python.md", "to_pandas"): "needs pandas: tests/python/test_client.py",
     ("export-formats.md", "read_parquet"): "needs pandas: tests/export/test_formats.py",
+    ("demo.md", ""): "needs an MPI: tests/examples/test_ai_in_the_loop.py runs it",
     ("dask.md", ""): "tests/python/test_dask_docs.py runs them all",
     ("plot.md", ""): "needs Matplotlib: tests/python/test_plot.py runs them all",
 }
