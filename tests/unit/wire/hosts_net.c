@@ -142,5 +142,5 @@ void expect(struct net *net, const char *m, const char *asked, size_t series, co
 
 void await_told(struct net *net)
 {
-    NET_AWAIT(ask(net, "none:load{host=nobody}").asked[0] == 0);
+    NET_AWAIT(ask(net, "none:load{host=nobody}").node_questions[0] == 0);
 }
