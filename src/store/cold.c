@@ -29,7 +29,7 @@ struct cold_writer {
     struct block_header header;
     struct buf data, directory, parts;
     uint32_t part_count;
-    int level, repeats_level; // as in struct cold_effort
+    int level, repeats_level;            // as in struct cold_effort
     size_t part_values, part_series_max; // limits of a part
     size_t part_series, values_in_part;
     const int64_t *t_ns; // only for a set: times of all rows
