@@ -133,6 +133,12 @@ class Python(Traced):
         self.assertGreaterEqual(self.sum("python_import_seconds", package="library"), 0.05)
         self.assertGreater(0.05, self.sum("python_import_seconds", package="outer"))
 
+    def test_a_program_that_removes_the_finder(self):
+        """Another thread may still be within it, or the program keeps it: its searches go on."""
+        self.program.write_text("import sys\nfinder = sys.meta_path.pop(0)\nprint(type(finder).__module__, finder.find_spec('json').name)")
+        self.trace("python", PYTHON, self.program)
+        self.assertEqual(self.out, "sonde._trace.imports json\n")
+
     def test_garbage_collections(self):
         self.program.write_text("import gc\ngc.disable()\nx = [[i] for i in range(300000)]\nbefore = gc.get_stats()[2]['collections']\n"
                                 "for _ in range(5): gc.collect()\nprint(gc.get_stats()[2]['collections'] - before)")

@@ -77,7 +77,8 @@ class _Finder:
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         self._account.begin(name)
         try:
-            for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+            finders = list(sys.meta_path)  # a copy, because threads may remove this finder
+            for finder in finders[finders.index(self) + 1 if self in finders else 0 :]:
                 find = getattr(finder, "find_spec", None)
                 spec: ModuleSpec | None = find(name, path, target) if find else None
                 if spec is not None:
