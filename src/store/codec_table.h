@@ -6,7 +6,7 @@
 // whole. So a column can be stored as its difference from earlier columns, and similar bytes lie
 // together: all gaps between changes, then all changes, then the few long changes, then
 // incompressible bytes. The bytes that codec_table_encode returns become small only with zstd
-// (codec_table_compress; level 19 if time allows; level 3 gives a tenth more).
+// (codec_table_compress).
 //
 // After one zstd pass, a reader can decode any single column without the others. Columns may differ
 // in length and may hold time stamps. So one table can hold all series of a merged block, with
@@ -36,8 +36,11 @@ size_t codec_table_bound(const struct codec_column *columns, size_t n_columns);
 size_t codec_table_encode(const struct codec_column *columns, size_t n_columns, uint8_t *out);
 
 // Compresses a table into one zstd frame (read it with ZSTD_decompress). The frame is smaller than
-// ZSTD_compress's, because its blocks end with the streams of the table. out has
-// codec_table_compress_bound(size) bytes. Returns 0 if memory is exhausted.
+// ZSTD_compress's, because its blocks end with the streams of the table. `level` is a level of
+// zstd, or CODEC_TABLE_QUICK, which searches for hardly any repeats, because encoding has removed
+// the repeats of most tables. out has codec_table_compress_bound(size) bytes. Returns 0 if memory
+// is exhausted.
+enum { CODEC_TABLE_QUICK = 0 };
 size_t codec_table_compress_bound(size_t size);
 size_t codec_table_compress(const uint8_t *table, size_t size, int level, uint8_t *out);
 

@@ -23,7 +23,7 @@ enum {
     REFERENCE_BITS = 24,
     // number of columns that one column is compared with: those that change nearly as often
     CANDIDATES_MAX = 256,
-    CHANGES_LOOKED_AT = 128 // changes that are compared before a column counts as unrelated
+    CHANGES_LOOKED_AT = 256 // changes that are compared before a column counts as unrelated
 };
 
 struct column {

@@ -12,6 +12,9 @@ enum {
     DIRECTORY_RAW_MAX = 256 << 20,
     PARTS_MAX = 65536,
     PACK_BYTES = 128 << 10, // bytes of the directory that one call compresses: about a millisecond
+    // A table with fewer bytes than its values divided by this consists of gaps and of columns that
+    // follow from others. It repeats much, and is small beside the time that encoding has taken.
+    REPEATS_VALUES_A_BYTE = 2,
     PART_SERIES_MAX = 2000, // each series has at most two columns, and the time stamps have one
 };
 _Static_assert(2 * (int)PART_SERIES_MAX + 1 <= (int)CODEC_TABLE_COLUMNS_MAX,
@@ -26,7 +29,7 @@ struct cold_writer {
     struct block_header header;
     struct buf data, directory, parts;
     uint32_t part_count;
-    int level;
+    int level, repeats_level;            // as in struct cold_effort
     size_t part_values, part_series_max; // limits of a part
     size_t part_series, values_in_part;
     const int64_t *t_ns; // only for a set: times of all rows
@@ -49,7 +52,9 @@ static int finish_part(struct cold_writer *w)
     size_t before = w->data.size, bound = codec_table_compress_bound(raw_size);
     int rc = raw_size && buf_reserve(&w->data, bound) ? 0 : -ENOMEM;
     if (!rc) {
-        size_t n = codec_table_compress(raw, raw_size, w->level, (uint8_t *)w->data.data + before);
+        bool repeats = raw_size * REPEATS_VALUES_A_BYTE < w->values_in_part;
+        size_t n = codec_table_compress(raw, raw_size, repeats ? w->repeats_level : w->level,
+                                        (uint8_t *)w->data.data + before);
         rc = n ? 0 : -ENOMEM;
         w->data.size += n;
     }
@@ -163,6 +168,7 @@ struct cold_writer *cold_begin(struct buf *out, const struct block_source *sourc
         return NULL;
     w->out = out;
     w->level = effort->level;
+    w->repeats_level = effort->repeats_level;
     w->part_values = effort->part_values;
     w->part_series_max =
         effort->part_series < PART_SERIES_MAX ? effort->part_series : PART_SERIES_MAX;

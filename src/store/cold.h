@@ -61,7 +61,7 @@ int cold_directory_open(const struct block_header *h, const uint8_t *stored,
 struct cold_writer;
 
 struct cold_effort {
-    int level; // level of zstd
+    int level, repeats_level; // of codec_table_compress; the second for tables with repeats
     // The limits of a part (one column always fits): small parts take less time, large ones less
     // space.
     size_t part_values, part_series;

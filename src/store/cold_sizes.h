@@ -3,6 +3,7 @@
 #ifndef SONDE_STORE_COLD_SIZES_H
 #define SONDE_STORE_COLD_SIZES_H
 
+#include "store/codec_table.h"
 #include "store/cold.h"
 #include "store/writer.h"
 
@@ -21,12 +22,12 @@ enum {
     STRIPE_POINTS = 4096,    // mean number of points of a series in a stripe
 };
 
-// The zstd level and the limits of a part. A part takes some 3 ms in a live merge; in a closing
-// merge it is as large as a part can be.
+// The levels of compression and the limits of a part. A part takes some 3 ms in a live merge; in a
+// closing merge it is as large as a part can be.
 static const struct cold_effort efforts[] = {
-    [MERGE_LIVE] = {3, 48 << 10, 256},
-    [MERGE_CLOSING] = {19, 4 << 20, SIZE_MAX},
-    [MERGE_HURRIED] = {3, 4 << 20, SIZE_MAX},
+    [MERGE_LIVE] = {CODEC_TABLE_QUICK, 3, 48 << 10, 256},
+    [MERGE_CLOSING] = {16, 16, 4 << 20, SIZE_MAX},
+    [MERGE_HURRIED] = {CODEC_TABLE_QUICK, 9, 4 << 20, SIZE_MAX},
 };
 
 #endif

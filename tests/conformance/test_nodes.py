@@ -194,6 +194,22 @@ class Nodes(unittest.TestCase):
         self.assertEqual(self.get(query("none:loss{host=n1}"))[1], None)
         self.assertEqual(self.get(query("none:loss{host=n2}"))[1], "n3 (not connected)")
 
+    def test_an_expression_asks_each_node_once(self):
+        self.all_up()
+        before = self.questions()
+        times = f"start={T - 1}&end={T + 60}"
+        answer, _ = self.get(f"/api/query/gexp?{times}&exp=" + quote("diffSeries(sum:1s-sum:loss,sum:1s-min:loss{host=*})")
+                             + "&exp=" + quote("timeShift(sum:1s-max:loss,'1s')"))
+        self.assertEqual([(s["metric"], s["dps"].get(str(T + 1))) for s in answer if not s["metric"].startswith("diff")], [("loss", 60)])
+        self.assertEqual({h: n - before[h] for h, n in self.questions().items()}, {"n2": 1, "n3": 1})
+        before = self.questions()
+        answer, _ = self.get("/api/query/exp", {
+            "time": {"start": str(T), "end": str(T + 60), "aggregator": "sum", "downsampler": {"interval": "1s", "aggregator": "sum"}},
+            "metrics": [{"id": "a", "metric": "loss", "aggregator": "sum"}, {"id": "b", "metric": "loss", "aggregator": "max"}, {"id": "c", "metric": "only_n3"}],
+            "expressions": [{"id": "e", "expr": "a - b"}]})
+        self.assertEqual(answer["outputs"][0]["dps"][:2], [[T * 1000, 30], [(T + 1) * 1000, 32]])
+        self.assertEqual({h: n - before[h] for h, n in self.questions().items()}, {"n2": 1, "n3": 1})
+
     def test_the_native_face(self):
         self.all_up()
         nodes, _ = self.get("/sonde/v1/nodes")

@@ -248,6 +248,36 @@ class Columns(Tools):
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
+@unittest.skipUnless(shutil.which("clang"), "clang is not installed")
+class Analyse(Tools):
+    def analyse(self, source):
+        self.write("src/a.c", source)
+        self.write("build/compile_commands.json", json.dumps(
+            [{"directory": str(self.root / "build"), "file": "../src/a.c", "command": "clang -O0 -o a.o -c ../src/a.c"}]))
+        return self.run_it(PROJECT / "tools/analyse", "build")
+
+    def test_sound_code(self):
+        done = self.analyse("int f(int a);\nint f(int a)\n{\n    return a;\n}\n")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_value_that_no_one_reads(self):
+        done = self.analyse("int f(int a);\nint f(int a)\n{\n    a = 3;\n    a = 4;\n    return a;\n}\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "a.c:4:.*never read")
+
+    def test_a_call_that_is_never_safe(self):
+        done = self.analyse("char *mktemp(char *);\nvoid f(char *a);\nvoid f(char *a)\n{\n    mktemp(a);\n}\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "a.c:5:.*mktemp")
+
+    def test_a_folder_without_sources(self):
+        self.assertIn("is no build folder", self.run_it(PROJECT / "tools/analyse", self.root).stderr)
+        self.write("build/compile_commands.json", "[]")
+        done = self.run_it(PROJECT / "tools/analyse", "build")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("compiles no C source", done.stderr)
+
+
 class Missing(Tools):
     """Systems without apt: what is missing, and the command that installs it."""
 
