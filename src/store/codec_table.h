@@ -36,10 +36,9 @@ size_t codec_table_bound(const struct codec_column *columns, size_t n_columns);
 size_t codec_table_encode(const struct codec_column *columns, size_t n_columns, uint8_t *out);
 
 // Compresses a table into one zstd frame (read it with ZSTD_decompress). The frame is smaller than
-// ZSTD_compress's, because its blocks end with the streams of the table. `level` is a level of
-// zstd, or CODEC_TABLE_QUICK, which searches for hardly any repeats, because encoding has removed
-// the repeats of most tables. out has codec_table_compress_bound(size) bytes. Returns 0 if memory
-// is exhausted.
+// ZSTD_compress's, because its blocks end with the streams of the table. `level` is one of zstd's,
+// or CODEC_TABLE_QUICK, which hardly looks for repeats: most tables have none, because encoding has
+// removed them. out has codec_table_compress_bound(size) bytes. Returns 0 if memory is exhausted.
 enum { CODEC_TABLE_QUICK = 0 };
 size_t codec_table_compress_bound(size_t size);
 size_t codec_table_compress(const uint8_t *table, size_t size, int level, uint8_t *out);

@@ -61,7 +61,8 @@ int cold_directory_open(const struct block_header *h, const uint8_t *stored,
 struct cold_writer;
 
 struct cold_effort {
-    int level, repeats_level; // of codec_table_compress; the second for tables with repeats
+    int level;         // of codec_table_compress
+    int repeats_level; // the same, for tables whose bytes repeat
     // The limits of a part (one column always fits): small parts take less time, large ones less
     // space.
     size_t part_values, part_series;

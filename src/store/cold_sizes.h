@@ -22,8 +22,8 @@ enum {
     STRIPE_POINTS = 4096,    // mean number of points of a series in a stripe
 };
 
-// The levels of compression and the limits of a part. A part takes some 3 ms in a live merge; in a
-// closing merge it is as large as a part can be.
+// The levels and the limits of a part. A part takes some 3 ms in a live merge. In a closing merge
+// it is as large as a part can be.
 static const struct cold_effort efforts[] = {
     [MERGE_LIVE] = {CODEC_TABLE_QUICK, 3, 48 << 10, 256},
     [MERGE_CLOSING] = {16, 16, 4 << 20, SIZE_MAX},

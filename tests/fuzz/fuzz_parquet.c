@@ -1,4 +1,4 @@
-// A Parquet file that means no good: refused with a reason, or rows that can be looked at.
+// Reads a malicious Parquet file: it is refused with a reason, or gives readable rows.
 #include "base/bytes.h"
 #include "formats/parquet_read.h"
 #include "formats/snappy.h"
@@ -16,7 +16,7 @@ static int read_memory(void *user, uint64_t at, void *out, size_t size)
 {
     (void)user;
     if (at > file.size || size > file.size - at)
-        abort(); // never beyond the file
+        abort(); // the reader must not read beyond the end of the file
     memcpy(out, file.data + at, size);
     return 0;
 }

@@ -187,6 +187,8 @@ static int write_metric(const struct service *service, struct json_writer *w, st
     return 0;
 }
 
+// `own` leaves out the metrics that only other nodes have, and asks no node: a page shows these at
+// once, and all of them later.
 static int write_metrics(struct service *service, struct request *r, struct reading *d,
                          struct json_writer *w, struct error *e)
 {
@@ -195,8 +197,11 @@ static int write_metrics(struct service *service, struct request *r, struct read
     struct query_series_filter f = {.from_ns = INT64_MIN};
     const struct query_listed *all;
     size_t count = 0;
-    int rc = service->reads.hub ? reading_series(d, &f, &all, &count, e) : 0;
+    bool own = service->reads.hub && request_flag(r, "own");
+    int rc = service->reads.hub && !own ? reading_series(d, &f, &all, &count, e) : 0;
     request_parameter(r, "q", &q);
+    if (own)
+        json_key_bool(w, "partial", true);
     json_key(w, STR("metrics"));
     json_begin_array(w);
     // Metrics of our own files come first, because they need not have series.

@@ -84,7 +84,7 @@ static void count_asked(struct hub *h, uint64_t counts[NODES])
     for (size_t i = 0; i < count; i++)
         if (nodes[i].host.size == 2 && nodes[i].host.data[0] == 'n' &&
             nodes[i].host.data[1] <= '0' + NODES)
-            counts[nodes[i].host.data[1] - '1'] += nodes[i].asked;
+            counts[nodes[i].host.data[1] - '1'] += nodes[i].questions;
     arena_free(&arena);
 }
 
@@ -142,5 +142,5 @@ void expect(struct net *net, const char *m, const char *asked, size_t series, co
 
 void await_told(struct net *net)
 {
-    NET_AWAIT(ask(net, "none:load{host=nobody}").node_questions[0] == 0);
+    NET_AWAIT(ask(net, "none:load{host=nobody}").asked[0] == 0);
 }

@@ -13,7 +13,7 @@ static void relays_report_the_nodes_behind_them(void **state)
     expect(net, "none:load{host=n3}", "n2 n3", 1, "");
     put(&net->nodes[2], "load", "n1", 1);
     wire_link_look(net->nodes[2].link);
-    NET_AWAIT(strcmp(ask(net, "sum:load{host=n1}").node_questions, "n1 n2 n3") == 0);
+    NET_AWAIT(strcmp(ask(net, "sum:load{host=n1}").asked, "n1 n2 n3") == 0);
     // A relay announces its children's hosts before its answers.
     for (int i = 0; i < 10; i++) {
         char host[8], m[48];
@@ -58,7 +58,7 @@ static void behind_a_missing_relay_only_nodes_that_can_have_the_data_are_missing
     past.port = hub_port(net->relay);
     assert_int_equal(wire_link_set_parents(net->nodes[2].link, &past, 1), 0);
     net_wait(net->relay, 1);
-    NET_AWAIT(strcmp(ask(net, "none:load{host=n3}").node_questions, "n2 n3") == 0 &&
+    NET_AWAIT(strcmp(ask(net, "none:load{host=n3}").asked, "n2 n3") == 0 &&
               !ask(net, "none:load{host=n3}").missing[0]);
     await_told(net);
     expect(net, "none:load{host=n1}", "n1", 1, "");
