@@ -12,8 +12,8 @@ enum {
     DIRECTORY_RAW_MAX = 256 << 20,
     PARTS_MAX = 65536,
     PACK_BYTES = 128 << 10, // bytes of the directory that one call compresses: about a millisecond
-    // Tables with fewer bytes consist of gaps and of columns that derive from others. Their bytes
-    // repeat, and compressing them takes little time beside encoding so many values.
+    // A table with more values a byte than this consists of gaps and of columns that derive from
+    // others. Its bytes repeat, and compressing them takes little time beside encoding its values.
     REPEATS_VALUES_A_BYTE = 2,
     PART_SERIES_MAX = 2000, // each series has at most two columns, and the time stamps have one
 };
