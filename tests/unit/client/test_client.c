@@ -311,7 +311,7 @@ static void test_mistakes(void **state)
     } rows[] = {
         {{0}, "either"},
         {{.m = "none:loss", .metric = "loss"}, "either"},
-        {{.m = "none:loss", .downsample = "1s-avg"}, "stands in m"},
+        {{.m = "none:loss", .downsample = "1s-avg"}, "belong to metric"},
         {{.metric = "loss", .span_node = true}, "needs the name"},
         {{.metric = "nobody"}, "No such name"},
         {{.m = "loss"}, "Invalid m"},
