@@ -126,7 +126,7 @@ class Dump(Place):
         # Another job's folder stays unchanged.
         self.one = self.query(self.root / "kept/sonde-dump-one")
         done = self.sonde("dump", "--to", self.root / "kept/sonde-dump-one")
-        self.one_line(done, 1, "no data of node", "no copy of this job")
+        self.one_line(done, 1, "no data of node", "not a copy of this job")
         self.assertEqual(self.query(self.root / "kept/sonde-dump-one"), self.one)
 
     def test_a_node_that_is_this_one_needs_no_ssh(self):

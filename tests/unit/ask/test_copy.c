@@ -209,7 +209,7 @@ static void other_files_are_not_replaced(void **state)
         }
         struct stat before, after;
         stat(path, &before);
-        assert_non_null(strstr(copy(w, 0)->problem, "no copy of this job"));
+        assert_non_null(strstr(copy(w, 0)->problem, "not a copy of this job"));
         stat(path, &after);
         assert_int_equal(before.st_ino, after.st_ino);
         assert_int_equal(before.st_size, after.st_size);

@@ -24,7 +24,7 @@ static void copy_over(struct world *w)
     stat(w->path, &before);
     struct ask_copy_file f = copy_since(w, 0);
     if (f.problem) {
-        assert_non_null(strstr(f.problem, "no copy of this job"));
+        assert_non_null(strstr(f.problem, "not a copy of this job"));
         stat(w->path, &after);
         assert_int_equal(before.st_ino, after.st_ino);
         unlink(w->path);
@@ -172,7 +172,7 @@ static void a_copy_that_is_damaged_repeatedly_fails(void **state)
         assert_int_equal(copied.absent.count, 0);
         assert_int_equal(copied.count, 1);
         if (copied.files[0].problem) {
-            assert_non_null(strstr(copied.files[0].problem, "no copy of this job"));
+            assert_non_null(strstr(copied.files[0].problem, "not a copy of this job"));
             unlink(w->path);
         }
         // The last write may have come after the new file got its name.

@@ -311,7 +311,7 @@ static void test_mistakes(void **state)
     } rows[] = {
         {{0}, "either"},
         {{.m = "none:loss", .metric = "loss"}, "either"},
-        {{.m = "none:loss", .downsample = "1s-avg"}, "stands in m"},
+        {{.m = "none:loss", .downsample = "1s-avg"}, "belong to metric"},
         {{.metric = "loss", .span_node = true}, "needs the name"},
         {{.metric = "nobody"}, "No such name"},
         {{.m = "loss"}, "Invalid m"},
@@ -332,7 +332,7 @@ static void test_mistakes(void **state)
     size_t size;
     assert_int_equal(sonde_client_ask(c, "sonde", NULL, &text, &size, &e), -EINVAL);
     assert_int_equal(sonde_client_ask(c, "/api/put", "[]", &text, &size, &e), -ENOENT);
-    assert_non_null(strstr(e.text, "a running job can"));
+    assert_non_null(strstr(e.text, "running jobs do"));
     assert_int_equal(sonde_client_ask(c, "/sonde/v1/nodes", NULL, &text, &size, &e), 0);
     assert_int_equal(strlen(text), size);
     sonde_list_free(text);
