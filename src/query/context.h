@@ -38,6 +38,7 @@ struct query_context {
     const uint64_t *store_ids;
     uint64_t points_read, points_from_summaries, series_read;
     size_t since_clock;
+    size_t usual_points; // of the series that was decoded last: most have as many
     int alloc_error;
     const int64_t *last_times; // time stamps of the series that was added to the result last
     size_t last_count;

@@ -177,6 +177,8 @@ static bool room_for_run(struct query_source *s, size_t points)
     if (e->count + points > DECODED_POINTS_MAX || e->run_count == DECODED_RUNS_MAX)
         return false;
     size_t capacity = s->points_capacity;
+    if (!capacity && points < s->c->usual_points)
+        points = s->c->usual_points;
     return array_room(&e->runs, &s->runs_capacity, (size_t)e->run_count + 1, sizeof *e->runs) &&
            array_room(&e->t_ns, &capacity, e->count + points, sizeof *e->t_ns) &&
            array_room(&e->values, &s->points_capacity, e->count + points, sizeof *e->values);
@@ -199,6 +201,7 @@ static void keep_run(struct query_source *s, const int64_t *t, const double *v, 
 
 static void keep_all(struct query_source *s)
 {
+    s->c->usual_points = s->fresh.count;
     decoded_keep(s->c->cache, s->keeps->store_id, s->keeps->series, s->fresh);
     s->fresh = (struct decoded_entry){0};
     s->keeps = NULL;
