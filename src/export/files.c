@@ -16,6 +16,10 @@
 
 enum {
     MERGE_BYTES = 48 << 20, // for points of one series that overlap in several files
+    // Unpacked blocks that are kept for the next series, of all files, so that memory stays below
+    // 100 MB. Each of many files keeps about one block.
+    KEPT_BYTES = 72 << 20,
+    KEPT_OF_A_FILE = 1 << 20,
 };
 
 struct files {
@@ -414,6 +418,10 @@ static int open_view(struct files *f, const char *const *paths, size_t count, st
     if (rc)
         return rc;
     f->viewed = true;
+    size_t kept = f->view.count ? KEPT_BYTES / f->view.count : 0;
+    for (size_t i = 0; i < f->view.count; i++)
+        store_snapshot_keep_at_most(f->view.snapshots[i],
+                                    kept > KEPT_OF_A_FILE ? kept : (size_t)KEPT_OF_A_FILE);
     if (f->view.count)
         return 0;
     return f->view.unreadable_count

@@ -54,6 +54,11 @@ void store_reader_losses(const struct store_reader *r, struct store_losses *out)
 struct store_snapshot *store_snapshot_open(struct store_reader *r);
 void store_snapshot_close(struct store_snapshot *s);
 
+enum { STORE_KEPT_BYTES = 128 << 20 };
+// Bounds the unpacked data that the snapshot keeps for its next cursors; at first STORE_KEPT_BYTES.
+// What a cursor reads at the moment is kept in any case.
+void store_snapshot_keep_at_most(struct store_snapshot *s, size_t bytes);
+
 // Grows with every append; an equal number means that no data were added.
 uint64_t store_snapshot_version(const struct store_snapshot *s);
 

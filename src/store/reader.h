@@ -207,7 +207,7 @@ struct cache_item {
 
 struct cache {
     struct cache_item **items; // open addressing
-    size_t count, capacity, bytes;
+    size_t count, capacity, bytes, bytes_max;
 };
 
 // buffers.c
