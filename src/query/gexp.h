@@ -16,7 +16,7 @@ enum {
     GEXP_TEXT_MAX = 64 * 1024,
     GEXP_DEPTH_MAX = 32,
     GEXP_QUERIES_MAX = 64,   // in one expression
-    GEXP_ARGUMENTS_MAX = 26, // of one function, like OpenTSDB
+    GEXP_ARGUMENTS_MAX = 26, // arguments of one function, as in OpenTSDB
 };
 
 struct gexp_node;

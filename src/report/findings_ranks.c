@@ -1,15 +1,16 @@
-// findings_ranks.c - members that are slower than the others, and unevenly divided work.
+// findings_ranks.c - findings about members that are slower than the others, and about unevenly
+// divided work.
 #include "report/finding_hosts.h"
 #include "report/findings.h"
 
 enum {
-    STRAGGLERS_MAX = 4, // findings, each of one measure; the table lists all members
+    STRAGGLERS_MAX = 4, // maximum number of findings, one for each measure; the table lists members
     ROUNDS_SURE = 16,
     SPANS_A_MEMBER = 10,
 };
 
 static const double imbalance_least = 1.2;
-static const double imbalance_span_share = 0.2; // of the run
+static const double imbalance_span_share = 0.2; // share of the run
 
 // ---------------------------------------------------------------- slower than the others
 

@@ -286,7 +286,7 @@ static size_t bytes_of_rows(void (*next)(double *, uint64_t *), bool direct)
         memcpy(&rows[used++][1], row, sizeof row);
         if (!direct)
             assert_int_equal(store_append_row(s, set, t_ns, row), 0);
-        if (used < direct_rows_wanted(s, set) && i + 1 < LONG)
+        if (used < direct_rows_per_call(s, set) && i + 1 < LONG)
             continue;
         if (direct)
             assert_int_equal(direct_rows(s, set, rows, used), 0);
