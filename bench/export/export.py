@@ -137,7 +137,7 @@ def main():
             out.unlink()
             for name, command, says in peers_of(form, folder, folder / "part"):
                 seconds, memory, said = watched(command)
-                seconds = float(said) if says else seconds
+                seconds = float(said.splitlines()[-1]) if says else seconds  # below a progress bar
                 report("export", f"{form} points a second", round(rate), "1/s", name, round(PEER_POINTS / seconds), peer_memory_bytes=memory)
                 for file in folder.glob("peer.*"):
                     file.unlink()

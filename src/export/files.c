@@ -16,6 +16,10 @@
 
 enum {
     MERGE_BYTES = 48 << 20, // memory for points of one series that overlap in several files
+    // Unpacked blocks that all files together keep for the next series, so that memory stays below
+    // 100 MB. Each of many files keeps about one block.
+    KEPT_BYTES = 64 << 20,
+    KEPT_OF_A_FILE = 1 << 20,
 };
 
 struct files {
@@ -418,6 +422,10 @@ static int open_view(struct files *f, const char *const *paths, size_t count, st
     if (rc)
         return rc;
     f->viewed = true;
+    size_t kept = f->view.count ? KEPT_BYTES / f->view.count : 0;
+    for (size_t i = 0; i < f->view.count; i++)
+        store_snapshot_keep_at_most(f->view.snapshots[i],
+                                    kept > KEPT_OF_A_FILE ? kept : (size_t)KEPT_OF_A_FILE);
     if (f->view.count)
         return 0;
     return f->view.unreadable_count

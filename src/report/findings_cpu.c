@@ -1,5 +1,6 @@
 // findings_cpu.c - findings about processors: a job that is idle at its end, one busy core of many,
 // a processor limit.
+#include "report/finding_hosts.h"
 #include "report/findings.h"
 
 enum {
@@ -121,7 +122,8 @@ static double cores_of(const struct report *r, struct str host)
 void find_one_core(struct report *r)
 {
     const struct report_measure *m = &r->measures[REPORT_JOB_CPU];
-    size_t nodes = 0, judged = 0;
+    size_t judged = 0;
+    struct finding_hosts hosts = {0};
     double cores = (double)NAN, used = 0, busiest = 0, threads = 0;
     struct str host = {0};
     for (size_t i = 0; i < m->count && finding_is_long_enough(r); i++) {
@@ -135,7 +137,8 @@ void find_one_core(struct report *r)
         if (of < CORES_LEAST || l->mean < one_core_least || l->mean > one_core_most ||
             !(top->mean >= one_core_busy_percent) || gpus_work(r, l->host))
             continue;
-        if (!nodes++) {
+        finding_hosts_add(r, &hosts, l->host);
+        if (hosts.count == 1) {
             host = l->host;
             cores = of;
             used = l->mean;
@@ -143,7 +146,7 @@ void find_one_core(struct report *r)
             threads = tasks ? tasks->mean : 0;
         }
     }
-    if (!nodes || nodes * 2 < judged)
+    if (!hosts.count || hosts.count * 2 < judged)
         return;
     double omp = report_environment(r, STR("OMP_NUM_THREADS"));
     struct report_finding *f =
@@ -151,7 +154,7 @@ void find_one_core(struct report *r)
     if (!f)
         return;
     f->title = judged > 1 ? finding_text(r, "one core of %.0f is busy on %zu of %zu nodes", cores,
-                                         nodes, judged)
+                                         hosts.count, judged)
                           : finding_text(r, "one core of %.0f is busy", cores);
     f->evidence =
         finding_text(r, "the job used %.2f cores of %.*s, the busiest core was %.0f %% busy%s",
@@ -167,7 +170,7 @@ void find_one_core(struct report *r)
                     : STR("Use threads or processes for the work, or ask for one core.");
     f->value = used;
     f->unit = "cores";
-    f->hosts = judged > 1 && nodes < judged ? host : (struct str){0};
+    f->hosts = hosts.count < judged ? finding_hosts_list(r, &hosts) : (struct str){0};
     f->m = STR("none:0all-avg:cpu_core_max_percent");
 }
 

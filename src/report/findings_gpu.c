@@ -1,13 +1,12 @@
 // findings_gpu.c - findings about GPUs: unused, idle after some time, idle within steps, throttled.
+#include "report/finding_hosts.h"
 #include "report/findings.h"
 
 #include <stdlib.h>
 
 enum {
     IDLE_LEAST_S = 60,
-    GROUP_BUCKETS = 2,     // if GPUs become idle within this many buckets, they are one finding
-    NAMES_HOSTS_MAX = 4,   // maximum number of nodes in a title
-    FILTER_HOSTS_MAX = 16, // and in an expression
+    GROUP_BUCKETS = 2, // if GPUs become idle within this many buckets, they are one finding
     WAIT_SAMPLES_LEAST = 100,
 };
 
@@ -31,7 +30,7 @@ static struct str names_of(struct report *r, const struct report_line *const *li
 {
     struct buf b = {0};
     size_t hosts = 0, from = 0;
-    while (from < count && hosts < NAMES_HOSTS_MAX) {
+    while (from < count && hosts < HOSTS_NAMED_MAX) {
         size_t to = from + 1;
         while (to < count && str_eq(lines[to]->host, lines[from]->host))
             to++;
@@ -51,39 +50,26 @@ static struct str names_of(struct report *r, const struct report_line *const *li
     return list_of(r, &b);
 }
 
-// Joins the lines' hosts or parts with `separator`, without duplicates.
-static struct str values_of(struct report *r, const struct report_line *const *lines, size_t count,
-                            bool parts, const char *separator)
+static struct finding_hosts hosts_of(struct report *r, const struct report_line *const *lines,
+                                     size_t count)
 {
-    struct buf b = {0};
-    for (size_t i = 0; i < count; i++) {
-        struct str value = parts ? lines[i]->part : lines[i]->host;
-        bool again = false;
-        for (size_t k = 0; k < i && !again; k++)
-            again = str_eq(value, parts ? lines[k]->part : lines[k]->host);
-        if (!again)
-            buf_printf(&b, "%s%.*s", b.size ? separator : "", STR_ARG(value));
-    }
-    return list_of(r, &b);
-}
-
-static size_t hosts_among(const struct report_line *const *lines, size_t count)
-{
-    size_t hosts = 0;
+    struct finding_hosts hosts = {0};
     for (size_t i = 0; i < count; i++)
-        hosts += i == 0 || !str_eq(lines[i]->host, lines[i - 1]->host);
+        finding_hosts_add(r, &hosts, lines[i]->host);
     return hosts;
 }
 
-static struct str expression(struct report *r, const char *function, struct str metric,
+static struct str expression(struct report *r, struct str metric,
                              const struct report_line *const *lines, size_t count)
 {
-    struct str gpus = values_of(r, lines, count, true, "|");
-    if (hosts_among(lines, count) > FILTER_HOSTS_MAX)
-        return finding_text(r, "none:%s:%.*s{gpu=%.*s}", function, STR_ARG(metric), STR_ARG(gpus));
-    struct str hosts = values_of(r, lines, count, false, "|");
-    return finding_text(r, "none:%s:%.*s{host=%.*s,gpu=%.*s}", function, STR_ARG(metric),
-                        STR_ARG(hosts), STR_ARG(gpus));
+    struct finding_hosts hosts = hosts_of(r, lines, count), gpus = {0};
+    struct buf filter = {0};
+    for (size_t i = 0; i < count; i++) // sorted and without duplicates, like hosts
+        finding_hosts_add(r, &gpus, lines[i]->part);
+    for (size_t i = 0; i < gpus.count; i++)
+        buf_printf(&filter, "%s%.*s", i ? "|" : "gpu=", STR_ARG(gpus.all[i]));
+    struct str both = finding_hosts_filter(r, &hosts, list_of(r, &filter));
+    return finding_text(r, "none:0all-avg:%.*s%.*s", STR_ARG(metric), STR_ARG(both));
 }
 
 // ---------------------------------------------------------------- idle after some time
@@ -151,8 +137,9 @@ static void add_idle(struct report *r, const struct report_line **lines, size_t 
                   "may run as a job of its own, with fewer GPUs.");
     f->value = idle_s;
     f->unit = "seconds";
-    f->hosts = values_of(r, lines, count, false, ",");
-    f->m = expression(r, "0all-avg", r->measures[REPORT_GPU].metric, lines, count);
+    struct finding_hosts hosts = hosts_of(r, lines, count);
+    f->hosts = finding_hosts_list(r, &hosts);
+    f->m = expression(r, r->measures[REPORT_GPU].metric, lines, count);
     f->start_ns = from_ns;
 }
 
@@ -267,8 +254,9 @@ void find_throttling(struct report *r)
         f->advice = str_of(causes[k].advice);
         f->value = worst;
         f->unit = "ratio";
-        f->hosts = values_of(r, hit, count, false, ",");
-        f->m = expression(r, "0all-avg", m->metric, hit, count);
+        struct finding_hosts hosts = hosts_of(r, hit, count);
+        f->hosts = finding_hosts_list(r, &hosts);
+        f->m = expression(r, m->metric, hit, count);
         return; // the causes overlap, and the first one is the worst
     }
 }

@@ -1,4 +1,5 @@
 // findings_io.c - findings about disks and networks that the run waits for.
+#include "report/finding_hosts.h"
 #include "report/findings.h"
 
 static const double disk_wait_share = 0.2; // share of the run in which a task waited for a disk
@@ -27,18 +28,18 @@ void find_slow_disk(struct report *r)
     const struct report_measure *m = &r->measures[REPORT_PRESSURE_IO];
     double worst = 0;
     struct str host = {0};
-    size_t nodes = 0;
+    struct finding_hosts hosts = {0};
     for (size_t i = 0; i < m->count && finding_is_long_enough(r); i++) {
         double share = m->lines[i].total / report_seconds(r);
         if (line_values(r, &m->lines[i]) < FINDING_LEAST_BUCKETS || !(share >= disk_wait_share))
             continue;
-        nodes++;
+        finding_hosts_add(r, &hosts, m->lines[i].host);
         if (share > worst) {
             worst = share;
             host = m->lines[i].host;
         }
     }
-    if (!nodes)
+    if (!hosts.count)
         return;
     const struct report_line *disk = busiest_disk(r, host),
                              *cpus = measure_line(r, REPORT_CPU_COUNT, host);
@@ -49,9 +50,9 @@ void find_slow_disk(struct report *r)
         finding_add(r, "disk", confirmed ? REPORT_SURE : REPORT_LIKELY, fmin(worst, 1));
     if (!f)
         return;
-    f->title =
-        finding_text(r, "tasks waited for a disk %.0f %% of the time%s%.*s", worst * 100,
-                     r->node_count > 1 ? " on " : "", STR_ARG(r->node_count > 1 ? host : STR("")));
+    f->title = finding_text(r, "tasks waited for a disk %s%.0f %% of the time%.*s",
+                            hosts.count > 1 ? "up to " : "", worst * 100,
+                            STR_ARG(finding_hosts_on(r, &hosts)));
     double read = measure_total(r, REPORT_DISK_READ, host),
            written = measure_total(r, REPORT_DISK_WRITTEN, host);
     struct buf b = {0};
@@ -60,8 +61,8 @@ void find_slow_disk(struct report *r)
     if (!isnan(read) && !isnan(written))
         buf_printf(&b, "%s%.*s read, %.*s written", b.size ? "; " : "",
                    STR_ARG(finding_bytes(r, read)), STR_ARG(finding_bytes(r, written)));
-    if (nodes > 1)
-        buf_printf(&b, "%s%zu nodes in all", b.size ? "; " : "", nodes);
+    if (hosts.count > 1)
+        buf_printf(&b, "%smost on %.*s", b.size ? ", " : "", STR_ARG(host));
     f->evidence =
         b.size ? finding_text(r, "%.*s", STR_ARG(buf_str(&b))) : STR("pressure of the kernel");
     buf_free(&b);
@@ -72,9 +73,9 @@ void find_slow_disk(struct report *r)
                           "beside the work, to a local disk first.");
     f->value = worst;
     f->unit = "ratio";
-    f->hosts = host;
-    f->m =
-        finding_text(r, "none:0all-diff:pressure_io_some_seconds_total{host=%.*s}", STR_ARG(host));
+    f->hosts = finding_hosts_list(r, &hosts);
+    f->m = finding_text(r, "none:0all-diff:pressure_io_some_seconds_total%.*s",
+                        STR_ARG(finding_hosts_filter(r, &hosts, (struct str){0})));
 }
 
 // ---------------------------------------------------------------- networks
@@ -103,30 +104,43 @@ static double plateau_of(const struct report *r, const struct report_line *l)
     return values >= FINDING_LEAST_BUCKETS ? (double)high / (double)values : 0;
 }
 
+static double full_share(const struct report *r, const struct report_line *l)
+{
+    return filled_link(l->peak) > 0 ? plateau_of(r, l) : 0;
+}
+
 void find_full_network(struct report *r)
 {
     static const enum report_measure_id ids[] = {REPORT_NETWORK_IN, REPORT_NETWORK_OUT};
     const struct report_line *worst = NULL;
     double worst_share = 0;
-    bool receives = false;
+    enum report_measure_id id = REPORT_NETWORK_IN;
+    struct finding_hosts hosts = {0};
     for (size_t k = 0; k < 2 && finding_is_long_enough(r); k++)
         for (size_t i = 0; i < r->measures[ids[k]].count; i++) {
             const struct report_line *l = &r->measures[ids[k]].lines[i];
-            double share = filled_link(l->peak) > 0 ? plateau_of(r, l) : 0;
+            double share = full_share(r, l);
             if (share < plateau_share || share <= worst_share)
                 continue;
             worst = l;
             worst_share = share;
-            receives = ids[k] == REPORT_NETWORK_IN;
+            id = ids[k];
         }
+    // Interfaces of this name on other nodes do the same.
+    for (size_t i = 0; worst && i < r->measures[id].count; i++) {
+        const struct report_line *l = &r->measures[id].lines[i];
+        if (str_eq(l->part, worst->part) && full_share(r, l) >= plateau_share)
+            finding_hosts_add(r, &hosts, l->host);
+    }
     struct report_finding *f =
         worst ? finding_add(r, "network", REPORT_POSSIBLE, worst_share) : NULL;
     if (!f)
         return;
-    f->title =
-        finding_text(r, "%.*s of %.*s %s %.*s/s %.0f %% of the time, the rate of a link",
-                     STR_ARG(worst->part), STR_ARG(worst->host), receives ? "received" : "sent",
-                     STR_ARG(finding_bytes(r, worst->peak)), worst_share * 100);
+    bool receives = id == REPORT_NETWORK_IN;
+    f->title = finding_text(r, "%.*s of %.*s %s %s%.*s/s %.0f %% of the time, the rate of a link",
+                            STR_ARG(worst->part), STR_ARG(finding_hosts_names(r, &hosts)),
+                            receives ? "received" : "sent", hosts.count > 1 ? "up to " : "",
+                            STR_ARG(finding_bytes(r, worst->peak)), worst_share * 100);
     f->evidence = finding_text(r, "%.2f Gbit/s of a link of %g Gbit/s", worst->peak * 8 / 1e9,
                                filled_link(worst->peak));
     f->advice = STR("Send less, or over a faster network: see that programs use the fast "
@@ -134,9 +148,9 @@ void find_full_network(struct report *r)
                     "communication and work.");
     f->value = worst_share;
     f->unit = "ratio";
-    f->hosts = worst->host;
-    f->m = finding_text(r, "none:%llds-avg:rate:%s{host=%.*s,interface=%.*s}",
-                        (long long)(r->bucket_ns / 1000000000),
-                        receives ? "network_receive_bytes_total" : "network_transmit_bytes_total",
-                        STR_ARG(worst->host), STR_ARG(worst->part));
+    f->hosts = finding_hosts_list(r, &hosts);
+    struct str interface = finding_text(r, "interface=%.*s", STR_ARG(worst->part));
+    f->m = finding_text(r, "none:%llds-avg:rate:%.*s%.*s", (long long)(r->bucket_ns / 1000000000),
+                        STR_ARG(r->measures[id].metric),
+                        STR_ARG(finding_hosts_filter(r, &hosts, interface)));
 }

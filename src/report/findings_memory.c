@@ -1,5 +1,6 @@
 // findings_memory.c - findings about memory: requested but unused, growing until the end, killed
 // processes, swapping.
+#include "report/finding_hosts.h"
 #include "report/findings.h"
 
 enum {
@@ -13,6 +14,7 @@ static const double request_margin = 1.25;    // the recommended memory as a mul
 static const double growth_fit = 0.9;         // share of the variance that the line explains
 static const double growth_least_share = 0.2; // minimum growth as a share of the last value
 static const double pressure_share = 0.1;     // share of the run
+static const double swapped_least = 64 << 20; // bytes
 
 // ---------------------------------------------------------------- requested but unused
 
@@ -107,7 +109,8 @@ void find_memory_growth(struct report *r)
     const struct report_line *worst = NULL;
     struct fit worst_fit = {0};
     double last_value = 0;
-    size_t growing = 0;
+    struct finding_hosts growing = {0};
+    bool killed = false;
     for (size_t i = 0; i < m->count && report_seconds(r) >= GROWTH_LEAST_S; i++) {
         const struct report_line *l = &m->lines[i];
         ptrdiff_t end = line_last_at_least(r, l, 0);
@@ -123,7 +126,9 @@ void find_memory_growth(struct report *r)
             half.slope < all.slope / 2 || !(last >= 0.9 * l->peak) ||
             rise < fmax(256 * mib, growth_least_share * last))
             continue;
-        growing++;
+        finding_hosts_add(r, &growing, l->host);
+        killed |= measure_total(r, REPORT_CGROUP_OOM, l->host) > 0 ||
+                  measure_total(r, REPORT_OOM, l->host) > 0;
         if (!worst || all.slope > worst_fit.slope) {
             worst = l;
             worst_fit = all;
@@ -132,8 +137,6 @@ void find_memory_growth(struct report *r)
     }
     if (!worst)
         return;
-    bool killed = measure_total(r, REPORT_CGROUP_OOM, worst->host) > 0 ||
-                  measure_total(r, REPORT_OOM, worst->host) > 0;
     struct report_finding *f = finding_add(r, "memory_growth", killed ? REPORT_SURE : REPORT_LIKELY,
                                            fmin(1, last_value / fmax(worst->peak, 1)) * 0.8);
     if (!f)
@@ -141,12 +144,16 @@ void find_memory_growth(struct report *r)
     double limit = limit_of(r, worst->host);
     const struct report_line *total = measure_line(r, REPORT_MEMORY_TOTAL, worst->host);
     limit = isnan(limit) && total ? total->mean : limit;
-    f->title = finding_text(r, "memory grew until the end, by %.*s an hour%s%.*s",
-                            STR_ARG(finding_bytes(r, worst_fit.slope * 3600)),
-                            r->node_count > 1 ? " on " : "",
-                            STR_ARG(r->node_count > 1 ? worst->host : STR("")));
-    f->evidence = finding_text(r, "a straight line explains %.0f %% of it; %zu of %zu nodes grew",
-                               worst_fit.explained * 100, growing, m->count);
+    f->title = finding_text(
+        r, "memory grew until the end, by %s%.*s an hour%.*s", growing.count > 1 ? "up to " : "",
+        STR_ARG(finding_bytes(r, worst_fit.slope * 3600)), STR_ARG(finding_hosts_on(r, &growing)));
+    f->evidence =
+        growing.count > 1
+            ? finding_text(r,
+                           "a straight line explains %.0f %% of it on %.*s; %zu of %zu nodes grew",
+                           worst_fit.explained * 100, STR_ARG(worst->host), growing.count, m->count)
+            : finding_text(r, "a straight line explains %.0f %% of it; 1 of %zu nodes grew",
+                           worst_fit.explained * 100, m->count);
     f->advice =
         limit > last_value && !killed
             ? finding_text(r,
@@ -158,9 +165,10 @@ void find_memory_growth(struct report *r)
                   "caches without a bound).");
     f->value = worst_fit.slope * 3600;
     f->unit = "bytes per hour";
-    f->hosts = worst->host;
-    f->m = finding_text(r, "none:%llds-avg:%.*s{host=%.*s}", (long long)(r->bucket_ns / 1000000000),
-                        STR_ARG(m->metric), STR_ARG(worst->host));
+    f->hosts = finding_hosts_list(r, &growing);
+    f->m = finding_text(r, "none:%llds-avg:%.*s%.*s", (long long)(r->bucket_ns / 1000000000),
+                        STR_ARG(m->metric),
+                        STR_ARG(finding_hosts_filter(r, &growing, (struct str){0})));
 }
 
 // ---------------------------------------------------------------- killed processes
@@ -171,31 +179,31 @@ void find_out_of_memory(struct report *r)
     for (size_t k = 0; k < sizeof ids / sizeof *ids; k++) {
         const struct report_measure *m = &r->measures[ids[k]];
         double killed = 0;
-        size_t nodes = 0;
-        struct str host = {0};
+        struct finding_hosts hosts = {0};
         for (size_t i = 0; i < m->count; i++) {
             if (!(m->lines[i].total > 0))
                 continue;
             killed += m->lines[i].total;
-            host = nodes++ ? host : m->lines[i].host;
+            finding_hosts_add(r, &hosts, m->lines[i].host);
         }
-        if (!nodes)
+        if (!hosts.count)
             continue;
         bool own = ids[k] == REPORT_CGROUP_OOM;
         struct report_finding *f =
             finding_add(r, "out_of_memory", own ? REPORT_SURE : REPORT_LIKELY, 1);
         if (!f)
             return;
-        f->title = finding_text(r, "%.0f process%s killed because memory ran out", killed,
-                                killed == 1 ? " was" : "es were");
+        f->title =
+            finding_text(r, "%.0f process%s killed because memory ran out%.*s", killed,
+                         killed == 1 ? " was" : "es were", STR_ARG(finding_hosts_on(r, &hosts)));
         f->evidence =
-            finding_text(r, "%s on %.*s%s", own ? "of the job's control group" : "of the node",
-                         STR_ARG(host), nodes > 1 ? " and others" : "");
+            finding_text(r, "%s on %.*s", own ? "of the job's control group" : "of the node",
+                         STR_ARG(finding_hosts_names(r, &hosts)));
         f->advice = STR("Ask for more memory, or use less: fewer workers a node, smaller batches, "
                         "data that are read when they are needed.");
         f->value = killed;
         f->unit = "processes";
-        f->hosts = host;
+        f->hosts = finding_hosts_list(r, &hosts);
         f->m = finding_text(r, "none:0all-diff:%.*s", STR_ARG(m->metric));
         return; // the kills of the node already include those of the group
     }
@@ -203,29 +211,32 @@ void find_out_of_memory(struct report *r)
 
 // ---------------------------------------------------------------- swapping
 
-static double greatest_total(const struct report *r, enum report_measure_id id, struct str *host)
+// The greatest total, and the hosts whose totals are at least `least`.
+static double greatest_total(struct report *r, enum report_measure_id id, double least,
+                             struct finding_hosts *hosts)
 {
     double most = (double)NAN;
     for (size_t i = 0; i < r->measures[id].count; i++) {
         const struct report_line *l = &r->measures[id].lines[i];
-        if (!isnan(l->total) && !(most >= l->total)) {
+        if (!isnan(l->total) && !(most >= l->total))
             most = l->total;
-            *host = l->host;
-        }
+        if (l->total >= least)
+            finding_hosts_add(r, hosts, l->host);
     }
     return most;
 }
 
 void find_swapping(struct report *r)
 {
-    struct str in_host = {0}, out_host = {0}, waits_host = {0};
+    struct finding_hosts in_hosts = {0}, out_hosts = {0}, wait_hosts = {0};
     if (!finding_is_long_enough(r))
         return;
-    double in = greatest_total(r, REPORT_SWAP_IN, &in_host),
-           out = greatest_total(r, REPORT_SWAP_OUT, &out_host),
-           waits_s = greatest_total(r, REPORT_PRESSURE_MEMORY, &waits_host),
+    double in = greatest_total(r, REPORT_SWAP_IN, swapped_least, &in_hosts),
+           out = greatest_total(r, REPORT_SWAP_OUT, swapped_least, &out_hosts),
+           waits_s = greatest_total(r, REPORT_PRESSURE_MEMORY, pressure_share * report_seconds(r),
+                                    &wait_hosts),
            share = waits_s / report_seconds(r);
-    bool swaps = in >= 64 * mib && out >= 64 * mib, waits = share >= pressure_share;
+    bool swaps = in >= swapped_least && out >= swapped_least, waits = share >= pressure_share;
     if (!waits && !(swaps && (isnan(share) || share >= pressure_share / 5)))
         return;
     struct report_finding *f =
@@ -233,11 +244,13 @@ void find_swapping(struct report *r)
                     isnan(share) ? 0.1 : share);
     if (!f)
         return;
-    struct str host = waits ? waits_host : in_host;
-    f->title = waits ? finding_text(r, "tasks waited for memory %.0f %% of the time on %.*s",
-                                    share * 100, STR_ARG(host))
-                     : finding_text(r, "%.*s came back from swap space on %.*s",
-                                    STR_ARG(finding_bytes(r, in)), STR_ARG(host));
+    const struct finding_hosts *hosts = waits ? &wait_hosts : &in_hosts;
+    struct str names = finding_hosts_names(r, hosts);
+    const char *most = hosts->count > 1 ? "up to " : "";
+    f->title = waits ? finding_text(r, "tasks waited for memory %s%.0f %% of the time on %.*s",
+                                    most, share * 100, STR_ARG(names))
+                     : finding_text(r, "%s%.*s came back from swap space on %.*s", most,
+                                    STR_ARG(finding_bytes(r, in)), STR_ARG(names));
     f->evidence = swaps
                       ? finding_text(r, "%.*s swapped out, %.*s swapped in",
                                      STR_ARG(finding_bytes(r, out)), STR_ARG(finding_bytes(r, in)))
@@ -245,9 +258,8 @@ void find_swapping(struct report *r)
     f->advice = STR("Ask for more memory, or start fewer processes on a node.");
     f->value = waits ? share : in;
     f->unit = waits ? "ratio" : "bytes";
-    f->hosts = host;
-    f->m = waits
-               ? finding_text(r, "none:0all-diff:pressure_memory_some_seconds_total{host=%.*s}",
-                              STR_ARG(host))
-               : finding_text(r, "none:0all-diff:swapped_in_bytes_total{host=%.*s}", STR_ARG(host));
+    f->hosts = finding_hosts_list(r, hosts);
+    f->m = finding_text(r, "none:0all-diff:%s%.*s",
+                        waits ? "pressure_memory_some_seconds_total" : "swapped_in_bytes_total",
+                        STR_ARG(finding_hosts_filter(r, hosts, (struct str){0})));
 }

@@ -3,6 +3,9 @@
 //
 //   the inner one    if it covers most of the outer one's trouble, because it is more precise
 //   the outer one    otherwise, because it covers all of the trouble
+//
+// If the same members are slow in several measures, they have one cause, too: the surest of these
+// findings stays, and names the other measures.
 #include "report/findings.h"
 
 enum { DEPTH_MAX = 16 }; // limit of nesting
@@ -74,8 +77,44 @@ static bool merge_two(struct report *r)
     return false;
 }
 
+static struct str subject(const struct report_finding *f)
+{
+    struct str rest = f->m;
+    str_cut(&rest, ':');
+    str_cut(&rest, ':');
+    return f->span.size ? f->span : rest; // none:10s-avg:METRIC
+}
+
+static bool same_members(const struct report_finding *a, const struct report_finding *b)
+{
+    return strcmp(a->kind, "straggler") == 0 && strcmp(b->kind, "straggler") == 0 &&
+           str_eq(a->member, b->member);
+}
+
+// Of the first two findings about the same slow members, keeps the surer or worse one. False: there
+// are none.
+static bool merge_members(struct report *r)
+{
+    for (size_t i = 0; i < r->finding_count; i++)
+        for (size_t k = i + 1; k < r->finding_count; k++) {
+            struct report_finding *a = &r->findings[i], *b = &r->findings[k];
+            if (!same_members(a, b))
+                continue;
+            bool second =
+                a->sureness != b->sureness ? b->sureness > a->sureness : b->value > a->value;
+            struct report_finding kept = second ? *b : *a, other = second ? *a : *b;
+            kept.evidence =
+                finding_text(r, "%.*s; also slow in %.*s, %.2f times", STR_ARG(kept.evidence),
+                             STR_ARG(subject(&other)), other.value);
+            *a = kept;
+            *b = r->findings[--r->finding_count];
+            return true;
+        }
+    return false;
+}
+
 void report_say_once(struct report *r)
 {
-    while (merge_two(r))
+    while (merge_two(r) || merge_members(r))
         ;
 }

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/json_writer.h"
+#include "base/parallel.h"
 #include "report/findings.h"
 
 #include <errno.h>
@@ -131,11 +132,13 @@ static int several(struct gather *g, const json_t *runs)
     return -ENOTSUP;
 }
 
-static int take_status(struct gather *g)
+static int take_status(struct gather *g, bool brief)
 {
     struct report *r = g->report;
     struct http_answer answer = {0};
-    int rc = client_ask(g->client, "/sonde/v1/status", (struct str){0}, 0, &answer, g->e);
+    // Counting the points finds damaged blocks that no other request reads.
+    const char *path = brief ? "/sonde/v1/status?points=false" : "/sonde/v1/status";
+    int rc = client_ask(g->client, path, (struct str){0}, 0, &answer, g->e);
     if (rc)
         return rc;
     json_t *root = json_loadb(answer.body.data ? answer.body.data : "", answer.body.size, 0, NULL);
@@ -253,14 +256,11 @@ static struct str member_of(struct gather *g, const json_t *tags)
     return copy;
 }
 
-static int take_stragglers(struct gather *g)
+static int take_stragglers(struct gather *g, const json_t *rows)
 {
-    json_t *rows = NULL;
-    int rc = list(g, "/sonde/v1/findings", "findings", &rows);
     size_t count = json_array_size(rows), found = 0;
-    struct report_straggler *all = rc ? NULL : arena_array(g->arena, count, sizeof *all);
-    if (!rc && !all)
-        rc = error_set(g->e, -ENOMEM, "no memory");
+    struct report_straggler *all = arena_array(g->arena, count, sizeof *all);
+    int rc = all ? 0 : error_set(g->e, -ENOMEM, "no memory");
     for (size_t i = 0; i < count && !rc; i++) {
         const json_t *row = json_array_get(rows, i);
         bool span = json_object_get(row, "span") != NULL;
@@ -278,7 +278,6 @@ static int take_stragglers(struct gather *g)
             .until_ns = number(row, "until_ns"),
         };
     }
-    json_decref(rows);
     g->report->stragglers = all;
     g->report->straggler_count = rc ? 0 : found;
     return rc;
@@ -327,6 +326,48 @@ static void cut_range(struct report *r, int64_t first_ns, int64_t last_ns, int64
     r->bucket_count = (size_t)((r->to_ns - r->first_ns + r->bucket_ns - 1) / r->bucket_ns);
 }
 
+// ---------------------------------------------------------------- all of it
+
+// The two requests that take most of the time. Recordings answer them at the same time; a server
+// has the memory of one request.
+struct long_requests {
+    struct gather *measures, stragglers; // the latter with a list and an error of its own
+    struct error e;
+    json_t *rows;
+    bool brief;
+    int rc[2];
+};
+
+static void send_long(void *user, size_t i)
+{
+    struct long_requests *l = user;
+    l->rc[i] = i == 0 ? list(&l->stragglers, "/sonde/v1/findings", "findings", &l->rows)
+                      : gather_measures(l->measures, l->brief);
+}
+
+static int take_long(struct gather *g, bool brief)
+{
+    struct long_requests l = {.measures = g, .stragglers = *g, .brief = brief};
+    l.stragglers.missing = (struct buf){0};
+    l.stragglers.e = &l.e;
+    if (client_is_recording(g->client)) {
+        parallel_each(2, send_long, &l);
+    } else {
+        send_long(&l, 1);
+        if (!l.rc[1])
+            send_long(&l, 0);
+    }
+    int rc = l.rc[1] ? l.rc[1] : l.rc[0];
+    if (rc && !l.rc[1])
+        *g->e = l.e;
+    gather_note_missing(g, l.stragglers.missing.size ? buf_cstr(&l.stragglers.missing) : NULL);
+    if (!rc)
+        rc = take_stragglers(g, l.rows);
+    buf_free(&l.stragglers.missing);
+    json_decref(l.rows);
+    return rc;
+}
+
 int report_gather(struct sonde_client *client, const struct gather_options *options,
                   struct arena *arena, struct report *out, struct error *e)
 {
@@ -335,7 +376,7 @@ int report_gather(struct sonde_client *client, const struct gather_options *opti
     json_t *metrics = NULL;
     *out = (struct report){
         .arena = arena, .where = str_of(options->where), .grams_per_kwh = options->grams_per_kwh};
-    int rc = take_status(&g);
+    int rc = take_status(&g, options->brief);
     if (!rc)
         rc = take_nodes(&g, &first_ns, &last_ns);
     if (!rc && first_ns <= last_ns) {
@@ -345,11 +386,9 @@ int report_gather(struct sonde_client *client, const struct gather_options *opti
         if (!rc)
             rc = take_restarts(&g);
         if (!rc)
-            rc = gather_measures(&g, !options->brief);
+            rc = take_long(&g, options->brief);
         if (!rc)
             rc = gather_traced(&g);
-        if (!rc)
-            rc = take_stragglers(&g);
         if (!rc)
             rc = gather_spans(&g, &(struct gather_spans_request){0});
     }

@@ -16,7 +16,7 @@
 struct gather_options {
     const char *where;    // the name by which the user selected the run; NULL: none
     double grams_per_kwh; // NaN: unknown
-    bool brief;           // omit data that only charts need
+    bool brief;           // only the data behind the lines of report_brief
 };
 
 // Fills *out, with conclusions; its memory is in `arena`. out->missing lists the requests that
@@ -45,7 +45,7 @@ void gather_note_missing(struct gather *g, const char *names); // NULL: no node 
 struct str gather_text(struct gather *g, const json_t *object, const char *key);
 
 // gather_measures.c
-int gather_measures(struct gather *g, bool drawn);
+int gather_measures(struct gather *g, bool brief);
 // gather_traced.c
 int gather_traced(struct gather *g);
 bool gather_is_traced(struct str metric); // true for a metric of `sonde run --trace`

@@ -15,8 +15,18 @@ enum {
     REQUEST_CELLS = 500000,
 };
 
-// The queries of a request, in order. Only measures that are drawn have the last two.
+// The queries of a measure, in the order of a request. The first one that is sent defines the
+// lines.
 enum { OF_MEAN, OF_PEAK, OF_COUNT, OF_BUCKETS, OF_LEAST, OF_GREATEST };
+
+// Sets of them.
+enum {
+    MEAN = 1 << OF_MEAN,
+    PEAK = 1 << OF_PEAK,
+    BUCKETS = 1 << OF_BUCKETS,
+    FIGURES = MEAN | PEAK | 1 << OF_COUNT | BUCKETS,
+    DRAWN = FIGURES | 1 << OF_LEAST | 1 << OF_GREATEST, // of a gauge
+};
 
 static const struct {
     const char *metric, *tag;
@@ -31,28 +41,44 @@ static const struct {
 #undef COUNTER
 };
 
-// True if findings need the buckets of this measure.
-static bool has_course(enum report_measure_id id)
+static bool is_there(const struct gather *g, enum report_measure_id id)
+{
+    return gather_metric(g, table[id].metric) != NULL;
+}
+
+// What the lines of report_brief depend on: GPUs, energy, and the likely findings without their
+// evidence and advice. A counter's mean is its growth, too. 0: nothing.
+static unsigned brief_queries(const struct gather *g, enum report_measure_id id)
 {
     switch (id) {
+    case REPORT_CPU_BUSIEST:
+    case REPORT_MEMORY_TOTAL:
+    case REPORT_MEMORY_LIMIT:
+        // set beside the job's processor time, or its memory
+        return is_there(g, id == REPORT_CPU_BUSIEST ? REPORT_JOB_CPU : REPORT_JOB_MEMORY) ? MEAN
+                                                                                          : 0;
+    case REPORT_JOB_THREADS:
+        return 0;
     case REPORT_CPU:
-    case REPORT_JOB_CPU:
-    case REPORT_JOB_MEMORY:
-    case REPORT_MEMORY:
-    case REPORT_CGROUP_THROTTLED:
-    case REPORT_PRESSURE_IO:
     case REPORT_DISK_READ:
     case REPORT_DISK_WRITTEN:
     case REPORT_NETWORK_IN:
     case REPORT_NETWORK_OUT:
+        return BUCKETS;
+    case REPORT_JOB_MEMORY:
+    case REPORT_MEMORY:
+        return PEAK | BUCKETS;
+    case REPORT_JOB_CPU:
+    case REPORT_CGROUP_THROTTLED:
+    case REPORT_PRESSURE_IO:
     case REPORT_GPU:
     case REPORT_GPU_THERMAL:
     case REPORT_GPU_OVERHEATED:
     case REPORT_GPU_BRAKE:
     case REPORT_GPU_HARDWARE:
-        return true;
+        return MEAN | BUCKETS;
     default:
-        return false;
+        return MEAN;
     }
 }
 
@@ -81,7 +107,7 @@ struct measure_request {
     struct report_measure *measure;
     const char *tag; // NULL: all tags except the host
     bool counter;
-    enum detail { WITHOUT_BUCKETS, WITH_BUCKETS, DRAWN } detail;
+    unsigned queries; // 1 << OF_…
 };
 
 static struct str tag_of(const struct sonde_series *s, const char *key)
@@ -159,18 +185,17 @@ static int by_place(const void *a, const void *b)
 static bool take_series(struct gather *g, const struct sonde_series *s,
                         const struct measure_request *request, struct taking *t)
 {
-    double *buckets = new_buckets(g), value = s->count ? s->values[0] : (double)NAN;
+    double *buckets = new_buckets(g);
     if (!buckets || !array_room(&t->all, &t->capacity, t->count + 1, sizeof *t->all))
         return false;
-    t->all[t->count++] =
-        (struct taken){.line = {.host = arena_str(g->arena, tag_of(s, "host")),
-                                .part = part_of(g, s, request->tag),
-                                .mean = request->counter ? (double)NAN : value,
-                                .peak = (double)NAN,
-                                .total = request->counter && value >= 0 ? value : (double)NAN,
-                                .buckets = buckets},
-                       .series = s,
-                       .buckets = buckets};
+    t->all[t->count++] = (struct taken){.line = {.host = arena_str(g->arena, tag_of(s, "host")),
+                                                 .part = part_of(g, s, request->tag),
+                                                 .mean = (double)NAN,
+                                                 .peak = (double)NAN,
+                                                 .total = (double)NAN,
+                                                 .buckets = buckets},
+                                        .series = s,
+                                        .buckets = buckets};
     struct report_measure *m = request->measure;
     m->unit = m->unit.data ? m->unit : arena_str(g->arena, str_of(s->unit));
     return true;
@@ -189,8 +214,6 @@ static bool take_answer(struct gather *g, const struct sonde_series *s, size_t q
     struct report *r = g->report;
     if (is_loopback(s, request))
         return true;
-    if (query == OF_MEAN)
-        return take_series(g, s, request, t);
     if (query == OF_LEAST || query == OF_GREATEST) {
         double **into = query == OF_LEAST ? &t->least : &t->greatest;
         if (!*into && !(*into = new_buckets(g)))
@@ -198,15 +221,26 @@ static bool take_answer(struct gather *g, const struct sonde_series *s, size_t q
         fill(r, s, *into);
         return true;
     }
-    size_t at = t->count ? find_line(t->all, t->count, t->hint, s) : t->count;
-    t->hint = at + 1;
+    bool first = query == (size_t)__builtin_ctz(request->queries);
+    size_t at = t->count;
+    if (first && !take_series(g, s, request, t))
+        return false;
+    if (!first) {
+        at = t->count ? find_line(t->all, t->count, t->hint, s) : t->count;
+        t->hint = at + 1;
+    }
     if (at == t->count)
         return true; // the series has begun after the first query
+    struct report_line *line = &t->all[at].line;
     double value = s->count ? s->values[0] : (double)NAN;
-    if (query == OF_PEAK)
-        t->all[at].line.peak = value;
+    if (query == OF_MEAN && request->counter)
+        line->total = value >= 0 ? value : (double)NAN;
+    else if (query == OF_MEAN)
+        line->mean = value;
+    else if (query == OF_PEAK)
+        line->peak = value;
     else if (query == OF_COUNT)
-        t->all[at].line.points = value;
+        line->points = value;
     else
         fill(r, s, t->all[at].buckets);
     return true;
@@ -252,11 +286,18 @@ static void write_expressions(const struct gather *g, const struct measure_reque
     snprintf(text[OF_GREATEST], EXPRESSION_MAX, "mimmax:%llds-max:%.*s", each_s, STR_ARG(metric));
 }
 
+// The query that is the n-th of those that are sent. QUERIES_MAX: there are not so many.
+static size_t nth_query(const struct measure_request *request, size_t n)
+{
+    size_t query = 0;
+    while (query < QUERIES_MAX && (!(request->queries & 1u << query) || n-- > 0))
+        query++;
+    return query;
+}
+
 static size_t queries_of(const struct measure_request *request)
 {
-    if (request->detail == WITHOUT_BUCKETS)
-        return OF_BUCKETS;
-    return request->detail == DRAWN && !request->counter ? QUERIES_MAX : OF_BUCKETS + 1;
+    return (size_t)__builtin_popcount(request->queries);
 }
 
 // True for errors that smaller requests may avoid.
@@ -275,7 +316,8 @@ static int take_result(struct gather *g, const struct sonde_result *result,
         while (at < count && query >= queries_of(&all[at]))
             query -= queries_of(&all[at++]);
         if (at < count)
-            good = take_answer(g, &result->series[i], query, &all[at], &taking[at]);
+            good = take_answer(g, &result->series[i], nth_query(&all[at], query), &all[at],
+                               &taking[at]);
     }
     for (size_t i = 0; taking && i < count; i++) {
         good = good && finish(g, &all[i], &taking[i]);
@@ -312,8 +354,8 @@ static void send_batch(void *user, size_t i)
     b->rc = text && expressions ? 0 : error_set(&b->e, -ENOMEM, "no memory");
     for (size_t m = 0; m < b->count && !b->rc; m++) {
         write_expressions(&b->own, &b->all[m], &text[m * QUERIES_MAX]);
-        for (size_t k = 0; k < queries_of(&b->all[m]); k++)
-            expressions[n++] = text[m * QUERIES_MAX + k];
+        for (size_t k = 0, query; (query = nth_query(&b->all[m], k)) < QUERIES_MAX; k++)
+            expressions[n++] = text[m * QUERIES_MAX + query];
     }
     if (!b->rc)
         b->rc = gather_ask(&b->own, expressions, n, NULL, b->own.report->first_ns,
@@ -394,10 +436,10 @@ const json_t *gather_metric(const struct gather *g, const char *name)
 }
 
 static struct measure_request request_of(struct report_measure *m, struct str metric,
-                                         const char *tag, bool counter, enum detail detail)
+                                         const char *tag, bool counter, unsigned queries)
 {
     *m = (struct report_measure){.metric = metric, .counter = counter};
-    return (struct measure_request){m, tag, counter, detail};
+    return (struct measure_request){m, tag, counter, queries};
 }
 
 // Selects the metrics that programs have emitted, not sonde's own sources.
@@ -407,33 +449,32 @@ static size_t request_own(struct gather *g, struct measure_request *out)
     for (size_t i = 0; i < json_array_size(g->metrics); i++) {
         const json_t *row = json_array_get(g->metrics, i);
         const char *kind = json_string_value(json_object_get(row, "kind"));
+        bool counter = kind && strcmp(kind, "counter") == 0;
         struct str name = gather_text(g, row, "name");
         if (json_object_get(row, "source") || gather_is_traced(name) ||
             name.size > EXPRESSION_MAX - 64)
             continue;
         if (r->own_total++ >= REPORT_OWN_MAX)
             continue;
-        out[r->own_count] = request_of(&r->own[r->own_count], name, NULL,
-                                       kind && strcmp(kind, "counter") == 0, DRAWN);
+        out[r->own_count] =
+            request_of(&r->own[r->own_count], name, NULL, counter, counter ? FIGURES : DRAWN);
         r->own_count++;
     }
     return r->own_count;
 }
 
-int gather_measures(struct gather *g, bool drawn)
+int gather_measures(struct gather *g, bool brief)
 {
     struct measure_request all[REPORT_MEASURES_COUNT + REPORT_OWN_MAX];
     size_t count = 0;
     for (enum report_measure_id i = 0; i < REPORT_MEASURES_COUNT; i++) {
+        unsigned queries = brief ? brief_queries(g, i) : is_drawn(i) ? DRAWN : FIGURES;
         struct measure_request one = request_of(&g->report->measures[i], str_of(table[i].metric),
-                                                table[i].tag, table[i].counter,
-                                                drawn && is_drawn(i)     ? DRAWN
-                                                : drawn || has_course(i) ? WITH_BUCKETS
-                                                                         : WITHOUT_BUCKETS);
-        if (gather_metric(g, table[i].metric))
+                                                table[i].tag, table[i].counter, queries);
+        if (queries && is_there(g, i))
             all[count++] = one;
     }
-    if (drawn)
+    if (!brief)
         count += request_own(g, all + count);
     return request_all(g, all, count);
 }

@@ -2,15 +2,13 @@
 // cold blocks, sorted tails.
 //
 // So a hundred series of a set decode their time stamps only once. The cache holds at most
-// CACHE_BYTES_MAX, not counting pinned items.
+// bytes_max, not counting pinned items.
 #include "base/hash.h"
 #include "store/codec_table.h"
 #include "store/reader.h"
 
 #include <assert.h>
 #include <stdlib.h>
-
-enum { CACHE_BYTES_MAX = 128 << 20 };
 
 static size_t slot_of(const struct cache *c, enum cache_kind kind, const void *of, uint32_t part)
 {
@@ -40,18 +38,21 @@ static void item_free(struct cache_item *item)
     free(item);
 }
 
-// Moves the items into a table of `capacity` slots. With `evict` it drops unpinned items.
+// Moves the items into a table of `capacity` slots. With `evict` it drops every second unpinned
+// item, so a reader of all columns of a long file finds a part of its blocks again.
 static bool rebuild(struct cache *c, size_t capacity, bool evict)
 {
-    struct cache bigger = {.capacity = capacity,
+    struct cache bigger = {.bytes_max = c->bytes_max,
+                           .capacity = capacity,
                            .items = calloc(capacity, sizeof(struct cache_item *))};
+    bool drop = false;
     if (!bigger.items)
         return false;
     for (size_t i = 0; i < c->capacity; i++) {
         struct cache_item *item = c->items[i];
         if (!item)
             continue;
-        if (evict && !item->pins) {
+        if (evict && !item->pins && (drop = !drop)) {
             item_free(item);
             continue;
         }
@@ -68,7 +69,7 @@ struct cache_item *cache_add(struct cache *c, struct cache_item content)
 {
     struct cache_item *item = malloc(sizeof *item);
     bool room = item &&
-                (c->bytes + content.bytes <= CACHE_BYTES_MAX ||
+                (c->bytes + content.bytes <= c->bytes_max ||
                  rebuild(c, c->capacity ? c->capacity : 64, true)) &&
                 ((c->count + 1) * 2 <= c->capacity ||
                  rebuild(c, c->capacity ? c->capacity * 2 : 64, false));

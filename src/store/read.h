@@ -56,6 +56,11 @@ void store_reader_losses(const struct store_reader *r, struct store_losses *out)
 struct store_snapshot *store_snapshot_open(struct store_reader *r);
 void store_snapshot_close(struct store_snapshot *s);
 
+enum { STORE_KEPT_BYTES = 128 << 20 };
+// Bounds the unpacked data that the snapshot keeps for its next cursors; the default is
+// STORE_KEPT_BYTES. The snapshot always keeps the data that a cursor is reading.
+void store_snapshot_keep_at_most(struct store_snapshot *s, size_t bytes);
+
 // The version increases with every append. If two versions are equal, no data were added between
 // them.
 uint64_t store_snapshot_version(const struct store_snapshot *s);

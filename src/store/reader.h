@@ -208,7 +208,7 @@ struct cache_item {
 
 struct cache {
     struct cache_item **items; // hash table with open addressing
-    size_t count, capacity, bytes;
+    size_t count, capacity, bytes, bytes_max;
 };
 
 // buffers.c

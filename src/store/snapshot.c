@@ -52,6 +52,7 @@ struct store_snapshot *store_snapshot_open(struct store_reader *r)
     if (!s)
         return NULL;
     s->reader = r;
+    s->cache.bytes_max = STORE_KEPT_BYTES;
     pthread_mutex_lock(&r->mutex);
     int rc = look(s, &s->version, &s->newest_ns);
     reader_look_for_cut(r);
@@ -65,6 +66,11 @@ struct store_snapshot *store_snapshot_open(struct store_reader *r)
         return NULL;
     }
     return s;
+}
+
+void store_snapshot_keep_at_most(struct store_snapshot *s, size_t bytes)
+{
+    s->cache.bytes_max = bytes;
 }
 
 int snapshot_move(struct store_snapshot *s)

@@ -465,6 +465,35 @@ class Report(Place):
         for line in lines[1:]:
             self.assertTrue(line.startswith("sonde: found: "), line)
 
+    def test_brief_finds_what_the_report_finds(self):
+        """It asks for less, so each kind of finding is tried."""
+        first, half = (lambda t: t < 150), 150
+        cases = {
+            "idle_end": {"job_cpu_seconds_total": lambda t: 4 * min(t, half)},
+            "gpu_unused": {"gpu_utilization_percent": lambda t: 0.01 * (t % 20)},
+            "gpu_idle": {"gpu_utilization_percent": lambda t: 90 if first(t) else 0, "cpu_percent": lambda t: 50},
+            "gpu_throttled": {"gpu_throttle_thermal": lambda t: t // 10 % 2},
+            "one_core": {"job_cpu_seconds_total": lambda t: t, "cpu_core_max_percent": lambda t: 95, "cpu_count": lambda t: 16},
+            "cpu_limit": {"job_cpu_seconds_total": lambda t: 3 * t, "cgroup_throttled_seconds_total": lambda t: t},
+            "memory_request": {"job_resident_bytes": lambda t: 12 * GIB, "cgroup_memory_limit_bytes": lambda t: 200 * GIB, "memory_total_bytes": lambda t: 256 * GIB},
+            "memory_growth": {"memory_used_bytes": lambda t: (4 + t / 10) * GIB},
+            "out_of_memory": {"oom_kills_total": lambda t: t // 200},
+            "memory_pressure": {"pressure_memory_some_seconds_total": lambda t: 0.5 * t, "swapped_in_bytes_total": lambda t: 1e6 * t, "swapped_out_bytes_total": lambda t: 1e6 * t},
+            "disk": {"pressure_io_some_seconds_total": lambda t: 0.5 * t, "cpu_iowait_seconds_total": lambda t: 3 * t, "cpu_count": lambda t: 16},
+        }
+        for kind, metrics in cases.items():
+            r = Recording(self.root / kind, "n0", kind)
+            for name, at in metrics.items():
+                counter, tag = name.endswith("_total"), {"gpu": 0} if name.startswith("gpu") else {}
+                r.metric(name, "counter" if counter else "gauge", "")
+                for t in range(0, 300, 10):
+                    r.point(name, t, at(t), **tag)
+            r.write()
+            found = [f for f in self.data(self.root / kind)["findings"] if f["sureness"] != "possible"]
+            self.assertIn(kind, [f["kind"] for f in found], kind)
+            brief = self.report("--brief", self.root / kind).stdout.splitlines()
+            self.assertEqual([line for line in brief if "found:" in line], [f"sonde: found: {f['title']}" for f in found[:2]], kind)
+
     # ---- the end of `sonde run`
 
     def finish_together(self, *runs):

@@ -41,6 +41,14 @@ class Native(Case):
         node = {"host": "node1", "job": "test", "state": "closed", "series": 2, "first_ns": T * NS, "last_ns": (T + 1) * NS}
         self.assertEqual(self.ask("nodes"), {"nodes": [node, node]})
 
+    def test_status(self):
+        counted = self.ask("status")
+        self.assertEqual([counted["points"]] + [f["points"] for f in counted["files"]], [8, 4, 4])
+        rest = self.ask("status", points="false")
+        self.assertEqual(["points" in part for part in (rest, *rest["files"])], [False] * 3)
+        for part, whole in zip((rest, *rest["files"]), (counted, *counted["files"])):
+            self.assertEqual([(key, part[key]) for key in ("series", "first_ns", "last_ns", "damage")], [(key, whole[key]) for key in ("series", "first_ns", "last_ns", "damage")])
+
     def test_metrics(self):
         cpu = {"name": "cpu", "kind": "gauge", "unit": "percent", "help": "Busy.", "level": 1}
         steps = {"name": "steps", "kind": "counter", "unit": "", "help": "", "level": 1}

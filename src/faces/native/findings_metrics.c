@@ -2,6 +2,7 @@
 #include "faces/native/findings.h"
 
 #include "base/clock.h"
+#include "base/search.h"
 #include "collect/collect.h"
 
 #include <errno.h>
@@ -24,19 +25,39 @@ static bool is_time(const struct store_metric *m)
            str_ends(m->name, STR("_seconds"));
 }
 
-// Lists the names of metrics that measure times, without duplicates.
+// Keeps the first METRICS_MAX names in their order, each once.
+static void keep_name(struct str names[METRICS_MAX], size_t *count, struct str name)
+{
+    size_t at;
+    SEARCH_FIRST(at, *count, str_compare(names[at], name) >= 0);
+    if (at == METRICS_MAX || (at < *count && str_eq(names[at], name)))
+        return;
+    *count += *count < METRICS_MAX;
+    memmove(names + at + 1, names + at, (*count - at - 1) * sizeof *names);
+    names[at] = name;
+}
+
+// Lists the names of metrics that measure times, without duplicates. Without nodes to ask, the
+// catalogues of the files suffice: the list of all their series is much longer.
 static int list_metrics(struct findings_search *s, struct str names[METRICS_MAX], size_t *count)
 {
     struct query_series_filter f = {.from_ns = INT64_MIN};
+    const struct sources_view *view = &s->reading->view;
     const struct query_listed *all;
-    size_t listed;
+    size_t listed = 0, series;
+    bool nodes = s->reading->from->hub != NULL;
     *count = 0;
-    int rc = reading_series(s->reading, &f, &all, &listed, s->e);
-    // The list is sorted by metric, so equal names are adjacent.
-    for (size_t i = 0; i < listed && !rc && *count < METRICS_MAX; i++)
-        if ((i == 0 || !str_eq(all[i].metric->name, all[i - 1].metric->name)) &&
-            is_time(all[i].metric))
-            names[(*count)++] = all[i].metric->name;
+    int rc = nodes ? reading_series(s->reading, &f, &all, &listed, s->e) : 0;
+    for (size_t i = 0; i < listed && !rc; i++)
+        if (is_time(all[i].metric))
+            keep_name(names, count, all[i].metric->name);
+    for (size_t i = 0; i < view->count && !nodes; i++)
+        for (uint32_t id = 0; id < store_metric_count(view->snapshots[i]); id++) {
+            const struct store_metric *m = store_metric_get(view->snapshots[i], id);
+            store_metric_series(view->snapshots[i], id, &series);
+            if (m && series && is_time(m))
+                keep_name(names, count, m->name);
+        }
     return rc;
 }
 

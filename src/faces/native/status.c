@@ -23,13 +23,14 @@ static void write_range(struct json_writer *w, bool any, int64_t first_ns, int64
     json_key_i64(w, "last_ns", last_ns);
 }
 
+// `sources`: NULL leaves out the number of points, which takes a look at every series.
 static void write_file(struct json_writer *w, struct sources *sources, struct source *file,
                        struct store_snapshot *snapshot, struct totals *t)
 {
     static const char *const states[] = {
         [STORE_LIVE] = "live", [STORE_CLOSED] = "closed", [STORE_CRASHED] = "crashed"};
     const struct store_reader *reader = source_reader(file);
-    uint64_t points = source_points(sources, file, snapshot);
+    uint64_t points = sources ? source_points(sources, file, snapshot) : 0;
     int64_t first_ns = 0, last_ns = 0;
     bool any = store_time_range(snapshot, &first_ns, &last_ns);
     struct store_damage damage = {0};
@@ -41,7 +42,8 @@ static void write_file(struct json_writer *w, struct sources *sources, struct so
     json_key_string(w, "job", store_reader_meta(reader, STR("job")));
     json_key_u64(w, "metrics", store_metric_count(snapshot));
     json_key_u64(w, "series", store_series_count(snapshot));
-    json_key_u64(w, "points", points);
+    if (sources)
+        json_key_u64(w, "points", points);
     write_range(w, any, first_ns, last_ns);
     json_key(w, STR("damage"));
     json_begin_object(w);
@@ -250,6 +252,8 @@ void native_status(struct service *service, struct request *r, struct answer *a)
         return;
     }
     struct totals t = {0};
+    struct str counted;
+    bool counts = !request_parameter(r, "points", &counted) || !str_eq(counted, STR("false"));
     struct json_writer w = json_to(&a->body);
     json_begin_object(&w);
     json_key_string(&w, "job", service->reads.job);
@@ -275,7 +279,8 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     json_key(&w, STR("files"));
     json_begin_array(&w);
     for (size_t i = 0; i < view.count; i++)
-        write_file(&w, service->reads.sources, view.files[i], view.snapshots[i], &t);
+        write_file(&w, counts ? service->reads.sources : NULL, view.files[i], view.snapshots[i],
+                   &t);
     for (size_t i = 0; i < view.unreadable_count; i++)
         write_unreadable(&w, view.unreadable[i]);
     json_end_array(&w);
@@ -283,7 +288,8 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     json_key_u64(&w, "files_left_out", view.left_out);
     json_key_u64(&w, "files_unreadable", view.unreadable_count);
     json_key_u64(&w, "series", t.series);
-    json_key_u64(&w, "points", t.points);
+    if (counts)
+        json_key_u64(&w, "points", t.points);
     write_range(&w, t.any_time, t.first_ns, t.last_ns);
     json_key(&w, STR("damage"));
     json_begin_object(&w);

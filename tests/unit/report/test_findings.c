@@ -1,4 +1,5 @@
 // Findings: each appears if its figures show it, not otherwise, and not with too few data.
+#include "report/finding_hosts.h"
 #include "report/findings.h"
 #include "unit/test.h"
 
@@ -588,6 +589,115 @@ static void slow_members(void **state)
     end(w);
 }
 
+static struct report_straggler slow(const char *what, bool span, const char *member, double factor)
+{
+    return (struct report_straggler){.what = str_of(what),
+                                     .member = str_of(member),
+                                     .span = span,
+                                     .now = true,
+                                     .factor = factor,
+                                     .against = STR("others"),
+                                     .rounds = (uint64_t)(factor * 10),
+                                     .since_ns = (int64_t)(factor * 100) * 1000000000,
+                                     .until_ns = (int64_t)1200 * 1000000000};
+}
+
+static void slow_members_of_one_cause_are_one_finding(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    struct report_straggler all[] = {
+        slow("step", true, "host=n10,rank=4", 2), slow("step", true, "host=n2,rank=2", 1.8),
+        slow("step", true, "gpu=0,host=n2,rank=3", 1.6), slow("wait", false, "host=n3", 1.5)};
+    w->report.node_count = 3;
+    w->report.stragglers = all;
+    w->report.straggler_count = 3;
+    const struct report_finding *f = the(w, "straggler");
+    expect_in(f->title,
+              "3 members of n2 and n10 are up to 2.00 times as slow as the others in step "
+              "since 00:02:40");
+    expect_in(f->evidence, "gpu=0,host=n2,rank=3, host=n2,rank=2 and host=n10,rank=4: 1.60 to 2.00 "
+                           "times, 16 to 20 rounds, until 00:20:00");
+    expect_in(f->evidence, "the slowest is host=n10,rank=4");
+    expect_in(f->advice, "exclude them");
+    assert_true(str_eq(f->hosts, STR("n2,n10")) && f->value == 2 && str_eq(f->span, STR("step")));
+    w->report.straggler_count = 4; // another measure, another member
+    assert_int_equal(count_of(w, "straggler"), 2);
+    all[2].now = false; // over
+    assert_int_equal(count_of(w, "straggler"), 3);
+    all[0] = slow("step", true, "host=n3", 2);
+    all[1] = slow("step", true, "host=n1", 2);
+    w->report.straggler_count = 2;
+    f = the(w, "straggler");
+    expect_in(f->title, "n1 and n3 are up to 2.00 times");
+    expect_in(f->evidence, "2.00 to 2.00 times, 20 rounds, until");
+    // One member in two measures beside each other: one finding that names both.
+    all[0] = slow("step", true, "host=n3", 1.7);
+    all[1] = all[3];
+    w->report.straggler_count = 2;
+    f = the(w, "straggler");
+    expect_in(f->title, "host=n3 is 1.70 times as slow as the others in step");
+    expect_in(f->evidence, "also slow in wait, 1.50 times");
+    end(w);
+}
+
+static void one_cause_on_several_hosts_is_one_finding(void **state)
+{
+    (void)state;
+    static const struct {
+        enum report_measure_id id;
+        const char *kind, *part, *title, *m;
+        shape *at;
+        double value;
+    } causes[] = {
+        {REPORT_PRESSURE_IO, "disk", "", "up to 40 % of the time on n2 and n10",
+         "pressure_io_some_seconds_total{host=n2|n10}", steady, 0.4},
+        {REPORT_PRESSURE_MEMORY, "memory_pressure", "", "up to 40 % of the time on n2 and n10",
+         "pressure_memory_some_seconds_total{host=n2|n10}", steady, 0.4},
+        {REPORT_NETWORK_IN, "network", "eth0", "eth0 of n2 and n10 received up to",
+         "{host=n2|n10,interface=eth0}", steady, 0.94 * 1e9 / 8},
+        {REPORT_MEMORY, "memory_growth", "", "an hour on n2 and n10",
+         "memory_used_bytes{host=n2|n10}", grows, 60 * (double)(1 << 30)},
+        {REPORT_OOM, "out_of_memory", "", "because memory ran out on n2 and n10", "oom_kills_total",
+         steady, 1},
+        {REPORT_GPU_THERMAL, "gpu_throttled", "0", "GPUs 0 of n2; 0 of n10 slowed down",
+         "gpu_throttle_thermal{host=n2|n10,gpu=0}", steady, 0.4},
+    };
+    for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
+        struct world *w = begin();
+        w->report.node_count = 3;
+        add(w, causes[i].id, "n2", causes[i].part, causes[i].at, causes[i].value * 0.98);
+        add(w, causes[i].id, "n10", causes[i].part, causes[i].at, causes[i].value);
+        add(w, causes[i].id, "n11", causes[i].part, steady, 0);
+        const struct report_finding *f = the(w, causes[i].kind);
+        expect_in(f->title, causes[i].title);
+        expect_in(f->m, causes[i].m);
+        assert_true(str_eq(f->hosts, STR("n2,n10")));
+        end(w);
+    }
+}
+
+static void many_hosts_are_counted(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    struct report *r = &w->report;
+    struct finding_hosts hosts = {0};
+    r->node_count = 40;
+    for (int i = 39; i >= 0; i--) {
+        finding_hosts_add(r, &hosts, finding_text(r, "n%d", i));
+        finding_hosts_add(r, &hosts, finding_text(r, "n%d", 39 - i / 2));
+    }
+    assert_int_equal(hosts.count, 40);
+    expect_in(finding_hosts_names(r, &hosts), "all 40 nodes");
+    r->node_count = 41;
+    expect_in(finding_hosts_names(r, &hosts), "n0, n1, n2, n3 and 36 more");
+    expect_in(finding_hosts_list(r, &hosts), "n8,n9,n10,n11");
+    assert_int_equal(finding_hosts_filter(r, &hosts, STR("")).size, 0);
+    expect_in(finding_hosts_filter(r, &hosts, STR("gpu=1")), "{gpu=1}");
+    end(w);
+}
+
 // Seconds of the ranks 0, 1, … in collectives of MPI_COMM_WORLD.
 static size_t waiting_for(struct world *w, const double *seconds, size_t count)
 {
@@ -703,6 +813,9 @@ int main(void)
         cmocka_unit_test(a_slow_disk),
         cmocka_unit_test(a_full_network),
         cmocka_unit_test(slow_members),
+        cmocka_unit_test(slow_members_of_one_cause_are_one_finding),
+        cmocka_unit_test(one_cause_on_several_hosts_is_one_finding),
+        cmocka_unit_test(many_hosts_are_counted),
         cmocka_unit_test(the_rank_that_collectives_wait_for),
         cmocka_unit_test(the_largest_file),
     };
