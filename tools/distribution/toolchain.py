@@ -10,10 +10,11 @@ from . import GLIBC, PROJECT, DistributionError, cache_folder, installed_package
 
 ZIG = "0.14.1"
 # Sections, so that the linker drops unused functions; hidden, so that no library of an archive
-# meets a library of the same name in the user's program.
+# meets a library of the same name in the user's program. Unwind tables are a tenth of the size;
+# libsonde keeps its own.
 FLAGS = (
     "-O2 -g0 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections "
-    "-fstack-protector-strong -fno-sanitize=undefined"
+    "-fstack-protector-strong -fno-sanitize=undefined -fno-asynchronous-unwind-tables"
 ).split()
 # Meson asks for the macros of standard input, of which zig has to know the language, and for the
 # name of the linker, which is lld. It names folders of libraries that zig finds by itself.
@@ -87,7 +88,6 @@ def meson_cross_file(tools: Toolchain, prefix: pathlib.Path, wrapper: list[str])
     python = prefix / "include/python"
     arguments = [
         *FLAGS,
-        "-fno-asynchronous-unwind-tables",  # a tenth of the size; libsonde keeps them
         f"-ffile-prefix-map={PROJECT}=.",
         f"-ffile-prefix-map={prefix}=.",
         f"-I{python}",
