@@ -92,6 +92,10 @@ def meson_cross_file(tools: Toolchain, prefix: pathlib.Path, wrapper: list[str])
         f"-ffile-prefix-map={prefix}=.",
         f"-I{python}",
     ]
+    if tools.architecture == "aarch64":
+        # Else libsonde exports the compiler's functions for atomics, and libsonde.a needs them from
+        # the user's compiler, which may be too old.
+        arguments.append("-mno-outline-atomics")
     link = ["-Wl,--gc-sections", "-s"]
     if tools.architecture == "x86_64":
         link.append(f"{prefix}/lib/libcpuinfo.a")  # taken by what asks for the processor's model
