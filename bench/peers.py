@@ -1,7 +1,7 @@
-"""Programs that benches compare sonde with, each started on a free loopback port with data in a
-folder of its own.
+"""Peers: the programs with which benches compare sonde. Each runs on a free loopback port, with its
+data in its own folder.
 
-A peer that is not installed raises Missing; benches then print a message and continue.
+A peer that is not installed raises Missing; the bench then prints a message and continues.
 """
 
 import json
@@ -25,8 +25,7 @@ def say(text):
 
 
 def report(bench, metric, value, unit, peer=None, peer_value=None, **more):
-    """One measurement: a line with a JSON object on stdout. ratio is value divided by
-    peer_value."""
+    """Prints a measurement as a line with a JSON object. `ratio` is value divided by peer_value."""
     line = {"bench": bench, "metric": metric, "value": value, "unit": unit}
     if peer is not None:
         line |= {"peer": peer, "peer_value": peer_value, "ratio": round(value / peer_value, 4) if peer_value else None}
@@ -44,14 +43,14 @@ def free_port():
 
 
 def identity(column):
-    """A column is called "name" or ("name", {"tag": "value"}); returns the name in a form that all
-    peers accept, and the tags."""
+    """Returns the name of a column, in a form that all peers accept, and its tags. A column is
+    "name" or ("name", {"tag": "value"})."""
     name, tags = column if isinstance(column, tuple) else (column, ())
     return re.sub(r"[^a-zA-Z0-9_]", "_", name), {"host": "n1"} | dict(tags)
 
 
 class Server:
-    """A peer that serves HTTP; use it as a context."""
+    """A peer that serves HTTP, used as a context."""
 
     program = ready_path = None
 
@@ -105,7 +104,7 @@ class VictoriaMetrics(Server):
                 "-retentionPeriod=100y", "-search.disableCache"]
 
     def load(self, columns, stamps_ns):
-        """columns: {column: [values]}; its time stamps are in milliseconds."""
+        """Loads {column: [values]}. The peer stores time stamps in milliseconds."""
         stamps = [t // 1_000_000 for t in stamps_ns]
         lines = []
         for column, values in columns.items():
@@ -114,8 +113,8 @@ class VictoriaMetrics(Server):
         self.get("/api/v1/import", "\n".join(lines).encode())
         self.get("/internal/force_flush")
         self.get("/internal/force_merge")
-        # It merges in the background: waits until all rows are in parts on disk and no merge is
-        # running.
+        # The peer merges in the background. The bench waits until all rows are in parts on disk and
+        # no merge is running.
         rows = len(columns) * len(stamps_ns)
         give_up = time.monotonic() + 60
         while time.monotonic() < give_up:
@@ -128,8 +127,8 @@ class VictoriaMetrics(Server):
         raise RuntimeError("victoria-metrics did not merge its parts within a minute")
 
     def stored_bytes(self):
-        """Blocks and index, without caches. Since load(), all rows are in merged parts on disk; the
-        peer may panic when it is stopped."""
+        """Returns the size of blocks and index, without caches. load() has waited until all rows
+        are on disk, so the peer need not be stopped, which could make it panic."""
         return folder_bytes(f"{self.folder}/data/data") + folder_bytes(f"{self.folder}/data/indexdb")
 
 
@@ -145,7 +144,7 @@ class Prometheus(Server):
                 f"--web.listen-address=127.0.0.1:{self.port}"]
 
     def load(self, columns, stamps_ns):
-        """Makes blocks offline, before start(); its time stamps are in milliseconds."""
+        """Makes blocks before start(). The peer stores time stamps in milliseconds."""
         text = os.path.join(self.folder, "openmetrics")
         with open(text, "w") as f:
             declared = None

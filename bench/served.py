@@ -1,6 +1,6 @@
-"""The servers that the benches of queries over HTTP ask: sonde with a closed recording, sonde with
-a recording that its agent goes on writing, VictoriaMetrics, Prometheus; and the addresses of the
-same questions in each server's language. wrk is the client of all of them."""
+"""The servers for the benches of HTTP queries: sonde with a closed recording, sonde with a
+recording that its agent is still writing, VictoriaMetrics and Prometheus. Also the addresses of the
+same queries in each server's language, and the client wrk."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def tag_words(tags):
 
 
 class Sonde:
-    """A recording made through the agent, served by the aggregator."""
+    """An aggregator that serves a closed recording, which an agent has made."""
     live = False
     agent = None
 
@@ -40,7 +40,7 @@ class Sonde:
             if time.monotonic() > give_up or self.agent.poll() is not None:
                 raise RuntimeError("sonde agent does not come up")
             time.sleep(0.01)
-        # In order of time, as a program emits them.
+        # The points are in the order of time, as a program emits them.
         lines = "".join(f"load {values[i]!r} {t // 1_000_000} {tag_words(tags)}\n" for i, t in enumerate(stamps) for (_, tags), values in columns.items())
         subprocess.run([SONDE, "put"], input=lines.encode(), env=os.environ | {"SONDE_SOCKET": socket_path}, check=True)
         if not self.live:
@@ -83,12 +83,12 @@ class Sonde:
 
 
 class LiveSonde(Sonde):
-    """The same while the agent has it open."""
+    """An aggregator that serves a recording which the agent still has open."""
     live = True
 
 
 def evict(folder):
-    """Writes the files of a folder to the disk and takes them out of the page cache."""
+    """Writes the files of a folder to the disk and drops them from the page cache."""
     for where, _, names in os.walk(folder):
         for name in names:
             with open(os.path.join(where, name), "rb") as f:
@@ -97,15 +97,17 @@ def evict(folder):
 
 
 def sonde_path(question, start, seconds, panel=None):
-    """`load` in [start, start + seconds): averages over 1 s of each series ("each"; of one panel)
-    or over all of them ("all"), maxima over 60 s of each ("maxima")."""
+    """Returns the address of a query for the metric `load` in [start, start + seconds): averages
+    over 1 s of each series ("each"; only of the panel, if given) or over all series ("all"), or
+    maxima over 60 s of each series ("maxima")."""
     query = {"each": "none:1s-avg:load", "all": "avg:1s-avg:load", "maxima": "none:60s-max:load"}[question]
     tags = "{panel=%s}" % panel if panel else ""
     return f"/api/query?start={start}&end={start + seconds - 1}&token={TOKEN}&m=" + urllib.parse.quote(query + tags)
 
 
 def prometheus_path(question, start, seconds, panel=None):
-    # A range selector looks back: the bucket of OpenTSDB's second t is what lies behind t + 1 s.
+    # A range selector looks back. So the bucket that begins at t in OpenTSDB is the range before
+    # t + 1 s.
     load = 'load{panel="%s"}' % panel if panel else "load"
     step, query = {"each": (1, f"avg_over_time({load}[1s])"), "all": (1, f"avg(avg_over_time({load}[1s]))"),
                    "maxima": (60, f"max_over_time({load}[60s])")}[question]
@@ -117,7 +119,7 @@ SERVERS = (("sonde", Sonde, sonde_path), ("sonde_live", LiveSonde, sonde_path),
 
 
 def serve(server, columns, stamps):
-    """Gives the data to a server and starts it, in the order that it needs."""
+    """Loads the data into a server and starts it, in the order that the server needs."""
     if isinstance(server, VictoriaMetrics):
         server.start()
         server.load(columns, stamps)
@@ -131,7 +133,7 @@ def milliseconds(text):
     return float(number) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]
 
 
-# Each request takes the next path of the file, and the first after the last.
+# A script for wrk: each request takes the next path of the file, and after the last the first.
 PATHS_IN_TURN = """
 local paths = {}
 for path in io.lines(os.getenv("SONDE_BENCH_PATHS")) do paths[#paths + 1] = path end
@@ -144,7 +146,7 @@ end
 
 
 def wrk(port, paths, clients, seconds):
-    """Asks for the paths in turn, with so many clients at a time."""
+    """Requests the paths in turn, with this number of parallel clients."""
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
         script, list_of_paths = os.path.join(folder, "turn.lua"), os.path.join(folder, "paths")
         with open(script, "w") as f:

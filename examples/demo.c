@@ -1,8 +1,8 @@
 // demo.c - the program of `make run`: an artificial training job that emits its own metrics.
 //
-// It fits a line to noisy data by stochastic gradient descent, so that `loss` is a real one and the
-// processor has work: it works in bursts, an epoch each, with a pause in between that is visible in
-// the node's cpu_percent. DEMO_SECONDS (20) is its duration.
+// It fits a line to noisy data by stochastic gradient descent, so that `loss` is real and the
+// processor has work. It pauses between epochs, which the node's cpu_percent shows. DEMO_SECONDS
+// (default: 20) is its duration.
 #include <sonde.h>
 
 #include <math.h>
@@ -37,8 +37,8 @@ struct line {
     double slope, offset;
 };
 
-// A step of gradient descent on the squared error of a batch of samples of y = 3x - 1 + noise;
-// returns the error.
+// Does a step of gradient descent on the squared error of a batch of samples of y = 3x - 1 + noise.
+// Returns the error.
 static double step(struct line *fit, double rate)
 {
     double loss = 0, by_slope = 0, by_offset = 0;
@@ -67,8 +67,8 @@ int main(void)
         char number[16];
         snprintf(number, sizeof number, "%d", epoch);
         sonde_span_begin("epoch", "n", number);
-        // It learns by the clock, not by the step, so that the chart is the same on fast and slow
-        // machines.
+        // The rate depends on the time, not on the steps, so that the chart is the same on fast and
+        // slow machines.
         double speed = 2.0 / epoch_s / epoch, last_loss = 0, last = now_s(), next_point = last;
         sonde_set(rate, speed);
         for (double end = last + 0.75 * epoch_s, now = last; now < end; last = now) {

@@ -4,13 +4,14 @@ node has enough of them.
     sonde run --telemetry-level=2 examples/merge_sort.py
     salloc --nodes=4 --exclusive sonde run --telemetry-level=2 examples/merge_sort.py
 
-Every list is divided among the nodes of the job, on each node between two processes, and so on. An
-AnalysisClient watches `num_running_processes` of every node. When one of them runs PROCESSES more
-than at the beginning, an event is set on all nodes: remaining lists are then sorted without a
-division. It needs level 2, because processes are not counted below it.
+The program divides every list among the nodes of the job. On each node, it halves the part between
+two processes, and so on. An AnalysisClient watches `num_running_processes` of every node. When a
+node runs PROCESSES more than at the beginning, the program sets an event on all nodes, and they
+sort the remaining lists without dividing them. It needs level 2, because sonde does not count
+processes below that.
 
-It prints for each list its duration, and for each node the maximum number of processes and the
-length of the last undivided list (the cut-off).
+For each list, the program prints the duration, and for each node the maximum number of processes
+and the length of the last undivided list (the cut-off).
 """
 
 import argparse
@@ -24,17 +25,17 @@ from heapq import merge
 from on_nodes import Place, Processes, flag, nodes
 from sonde import AnalysisClient, Telemetry
 
-DEPTH_MAX = 6  # maximum number of divisions without the event: 127 processes per node
+DEPTH_MAX = 6  # maximum depth of divisions: 127 processes per node
 fork = multiprocessing.get_context("fork")
 
 
 def get_args():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--min-size", type=int, default=100_000, help="length of the first list (default 100,000)")
-    parser.add_argument("--max-size", type=int, default=1_000_000, help="of the last one (default 1,000,000)")
-    parser.add_argument("--increment", type=int, default=100_000, help="that a list is longer than the one before (default 100,000)")
-    parser.add_argument("--limit", type=int, default=32, metavar="PROCESSES", help="that a node may have more than at the beginning (default 32)")
-    parser.add_argument("--pause", type=float, default=1.0, metavar="SECONDS", help="before each division, so that telemetry can follow (default 1)")
+    parser.add_argument("--max-size", type=int, default=1_000_000, help="length of the last list (default 1,000,000)")
+    parser.add_argument("--increment", type=int, default=100_000, help="difference between the lengths of consecutive lists (default 100,000)")
+    parser.add_argument("--limit", type=int, default=32, metavar="PROCESSES", help="maximum of additional processes on a node (default 32)")
+    parser.add_argument("--pause", type=float, default=1.0, metavar="SECONDS", help="pause before each division, so that telemetry can follow (default 1)")
     args = parser.parse_args()
     if not 0 < args.min_size <= args.max_size or args.increment < 1:
         parser.error("the first list has one element at least, the last one as many, and each is longer than the one before")
@@ -73,7 +74,7 @@ def sort(work):
 
 
 class Watch(threading.Thread):
-    """Counts the processes of each node, and calls `stop` once when one of them has too many."""
+    """Counts the processes of each node, and calls `stop` once when a node has too many."""
 
     def __init__(self, before, limit, stop):
         super().__init__(daemon=True)
@@ -109,8 +110,8 @@ def processes_now(client, hosts):
 
 
 def cutoffs(client, start):
-    """The newest cut-off of each node. The answer contains everything that a process has emitted
-    before the query, even if the process has ended."""
+    """Returns the newest cut-off of each node. The answer contains all points that a process has
+    emitted before the query, even if the process has ended."""
     newest = {}
     for series in client.get_data("merge_cutoff", start_time=start):
         if series["dps"]:
@@ -124,7 +125,7 @@ def main():
     args = get_args()
     telemetry = Telemetry()
     if telemetry.level < 2:
-        sys.exit("merge_sort.py needs level 2 or higher, or nobody counts processes: sonde run --telemetry-level=2 examples/merge_sort.py")
+        sys.exit("merge_sort.py needs level 2 or higher, because sonde counts processes only then: sonde run --telemetry-level=2 examples/merge_sort.py")
     data = [random.randrange(args.max_size) for _ in range(args.max_size)]
     hosts = nodes()
     client = AnalysisClient()
@@ -145,7 +146,7 @@ def main():
             sys.exit("the list is not sorted")
         last = cutoffs(client, start)
         for host in sorted(before):
-            # "-": it took less time than the interval between two counts.
+            # "-" means that the list took less time than the interval between two counts.
             most = f"{watch.most[host]:.0f}" if host in watch.most else "-"
             print(f"{size:13d}    {took:14.6f}    {host:8}    {most:>9}    {last[host]:6.0f}", flush=True)
     print(f"All available telemetry metrics: {sorted(client.get_metrics())}", flush=True)

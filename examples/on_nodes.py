@@ -1,17 +1,17 @@
-"""Processes on the nodes of a job that evaluate the functions of a program: the examples'
-replacement for Dragon's own multiprocessing.
+"""Starts processes on the nodes of a job, which evaluate functions of a program. In the examples,
+it replaces Dragon's own multiprocessing.
 
     with Processes([Place("n1"), Place("n2")]) as processes:
         print(processes.map(square, range(100)))
 
 The nodes are those of SONDE_NODELIST. A process on another node is started with srun in a Slurm
-job, else with ssh; it finds this file, the program and Python at the same paths.
+job, else with ssh. This file, the program and Python must have the same paths there.
 
     program ──standard input──▶  environment, then (number, function, arguments) …
             ◀─standard output──  (number, result or exception) …
 
 Messages are pickled. The output of a function goes to standard error. A process ends at the end of
-its standard input, so none is left behind, however the program ends.
+its standard input, so it also ends if the program is killed.
 """
 
 import importlib.util
@@ -27,23 +27,23 @@ import sys
 import threading
 from concurrent.futures import Future
 
-FLAG = "flag"  # instead of a call: sets the process' flag
+FLAG = "flag"  # a message that is not a call: the process sets its flag
 
 
 def nodes():
-    """The job's nodes, this one first."""
+    """Returns the job's nodes, this one first."""
     return os.environ.get("SONDE_NODELIST", socket.gethostname()).split(",")
 
 
 class Place:
-    """A node, and the additional environment of a process there."""
+    """A node, and additional variables for the environment of a process there."""
 
     def __init__(self, host, environment=None):
         self.host, self.environment = host, environment or {}
 
 
 def _command(host):
-    """Starts serve() on a host."""
+    """Returns the command that starts serve() on a host."""
     here = [sys.executable, "-u", os.path.abspath(__file__)]
     if host == nodes()[0]:
         return here
@@ -73,7 +73,7 @@ class _Process:
             pickle.dump(what, self._process.stdin)
             self._process.stdin.flush()
         except OSError:
-            pass  # it has ended: the reader notices
+            pass  # the process has ended; the reader notices that, too
 
     def call(self, function, *arguments):
         future = Future()
@@ -96,7 +96,7 @@ class _Process:
                 future = self._calls.pop(number)
                 future.set_result(result) if good else future.set_exception(result)
         except Exception:
-            pass  # the end, or unreadable output
+            pass  # the end of the output, or unreadable output
         with self._lock:
             self._gone = f"the process on {self.host} has ended (exit code {self._process.wait()})"
         for future in self._calls.values():
@@ -125,8 +125,8 @@ class Processes:
             process.close()
 
     def each(self, function, *arguments):
-        """Calls the function once in every process, at the same time. Returns the results in
-        order."""
+        """Calls the function in all processes at the same time. Returns the results in the order of
+        the processes."""
         return [future.result() for future in [process.call(function, *arguments) for process in self.processes]]
 
     def map(self, function, items, done=lambda item, result: None):
@@ -159,7 +159,7 @@ _flag = None
 
 
 def flag():
-    """In a process: an event that it shares with its forked children, and that set_flag() sets."""
+    """Returns this process' event, which its forked children share. set_flag() sets it."""
     global _flag
     if _flag is None:
         _flag = multiprocessing.get_context("fork").Event()
@@ -167,7 +167,8 @@ def flag():
 
 
 def _load(path):
-    """Loads the program, under the name in the pickles of its functions, without running it."""
+    """Loads the program without running it, under the module name that its pickled functions
+    have."""
     spec = importlib.util.spec_from_file_location("__mp_main__", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module

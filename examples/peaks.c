@@ -1,5 +1,5 @@
-// peaks.c - prints the highest value of a metric on each host of the job around it, or of a
-// recording; with a limit, waits until one is above it.
+// peaks.c - prints the highest value of a metric on each host of its job or of a recording. With a
+// limit, it waits until a value is above it.
 //
 //   peaks [-w LIMIT] METRIC [RECORDING]
 #include <sonde_client.h>

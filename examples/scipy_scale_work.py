@@ -1,11 +1,11 @@
-"""Image processing on all cores, with metrics of its own beside those of the nodes.
+"""Image processing on all cores, which emits its own metrics in addition to those of the nodes.
 
     sonde run --telemetry-level=2 examples/scipy_scale_work.py
     salloc --nodes=2 --exclusive sonde run --telemetry-level=2 examples/scipy_scale_work.py --dragon
 
-The time of each iteration is recorded at every level, its number from level 3 on. Without `sonde
-run`, the program records nothing. With SciPy, scipy.signal filters the images; without it, NumPy
-does.
+The time of each iteration is recorded at every level, the number of the iteration from level 3 on.
+Without `sonde run`, nothing is recorded. The images are filtered by scipy.signal, or by NumPy if
+SciPy is not installed.
 """
 
 import argparse
@@ -33,12 +33,12 @@ except ImportError:
 def get_args(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--num_workers", type=int, default=4, help="processes (default 4)")
-    parser.add_argument("--iterations", type=int, default=10, help="that are timed (default 10)")
-    parser.add_argument("--burns", type=int, default=2, help="iterations before them, to warm up (default 2)")
+    parser.add_argument("--iterations", type=int, default=10, help="measured iterations (default 10)")
+    parser.add_argument("--burns", type=int, default=2, help="additional iterations first, as a warm-up (default 2)")
     parser.add_argument("--dragon", action="store_true", help="spread the processes over the nodes of the job; else multiprocessing starts them on this one")
     parser.add_argument("--size", type=int, default=1000, help="an image has SIZE × SIZE values (default 1000)")
     parser.add_argument("--mem", type=int, default=512 << 20, help="values in all images together (default 512 Mi)")
-    parser.add_argument("--runtime", "--work_time", type=float, default=0.0, metavar="SECONDS", help="of work on each image (default 0: images only travel)")
+    parser.add_argument("--runtime", "--work_time", type=float, default=0.0, metavar="SECONDS", help="time of the work on each image (default 0: the images are only sent)")
     args = parser.parse_args()
     if min(args.num_workers, args.iterations, args.size) < 1 or args.burns < 0:
         parser.error("one worker, one iteration and one value at least")

@@ -1,5 +1,5 @@
-"""Eigenvalues of Wigner matrices on every GPU, while one of the GPUs is disturbed: it is found, and
-the job continues without its node.
+"""Computes eigenvalues of Wigner matrices on every GPU while one of the GPUs is disturbed. The
+disturbed GPU is found, and the job continues without its node.
 
     salloc --nodes=3 --exclusive
     sonde run --telemetry-level=3 --nodes=2 --resilient --exhaust-resources \
@@ -39,11 +39,11 @@ DISTURBING_SIZE = {"gpu": 4000, "cpu": 400}  # rows of the disturbing matrices
 def get_args():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--plot", action="store_true", help="save a histogram of the eigenvalues as eigvals.png")
-    parser.add_argument("--matrices", type=int, default=400, help="(default 400)")
+    parser.add_argument("--matrices", type=int, default=400, help="number of matrices (default 400)")
     parser.add_argument("--size", type=int, help="rows of a matrix (default 8000 on GPUs, 400 on cores)")
-    parser.add_argument("--pace", type=float, default=0.0, metavar="SECONDS", help="that a matrix takes at least while a node is disturbed, so that few and small ones last until it is found")
-    parser.add_argument("--rate", type=float, default=3.0, metavar="SECONDS", help="between two probes (default 3)")
-    parser.add_argument("--checkpoint", type=pathlib.Path, help="file (default slow_gpu-JOB.checkpoint)")
+    parser.add_argument("--pace", type=float, default=0.0, metavar="SECONDS", help="minimum time of a matrix while a node is disturbed, so that few and small matrices last until it is found")
+    parser.add_argument("--rate", type=float, default=3.0, metavar="SECONDS", help="interval between two probes (default 3)")
+    parser.add_argument("--checkpoint", type=pathlib.Path, help="file of the checkpoint (default slow_gpu-JOB.checkpoint)")
     args = parser.parse_args()
     if args.matrices < 1 or (args.size is not None and args.size < 1):
         parser.error("one matrix with one row at least")
@@ -54,14 +54,15 @@ def get_args():
 
 
 def place_of(host, device):
-    """A process with exclusive use of this device."""
+    """Returns the place of a process that sees only this device."""
     kind, _, number = device.partition(":")
     visible = {"CUDA_VISIBLE_DEVICES": number, "ROCR_VISIBLE_DEVICES": number} if kind == "gpu" else {}
     return Place(host, visible | {"SLOW_GPU_DEVICE": device, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
 
 
 def use_device():
-    """Chooses PyTorch's device; None: NumPy computes, on a core of its own."""
+    """Returns PyTorch's device, or None if NumPy computes without a GPU. In that case it pins the
+    process to its core, if the device has a number."""
     kind, _, number = os.environ["SLOW_GPU_DEVICE"].partition(":")
     if kind == "gpu":
         import torch
@@ -72,7 +73,7 @@ def use_device():
     return None
 
 
-_device = ()  # of this process, once chosen
+_device = ()  # this process' device; () until it is chosen
 
 
 def eigenvalues(work):
@@ -103,7 +104,7 @@ def multiply(begun):
         os._exit(0)
 
     threading.Thread(target=watch, daemon=True).start()
-    os.setsid()  # the kernel divides a core among sessions
+    os.setsid()  # because the kernel divides a core among sessions
     try:
         device = use_device()
         size = DISTURBING_SIZE["cpu" if device is None else "gpu"]
@@ -114,13 +115,13 @@ def multiply(begun):
             a = torch.from_numpy(a).to(device)
         a @ a
     finally:
-        begun.release()  # even if the device has no room for this process
+        begun.release()  # even if the device has no memory for this process
     while True:
         a @ a
 
 
 def disturb():
-    """Slows the device down until this process ends. Returns as soon as it is slow."""
+    """Slows the device down until this process ends. Returns when the disturbing processes work."""
     context = multiprocessing.get_context("fork")
     begun = context.Semaphore(0)
     for _ in range(DISTURBERS):
@@ -133,8 +134,8 @@ def disturb():
 
 
 class Checkpoint:
-    """Results in a file, one after the other: number, count, values. An incomplete last result of
-    an interrupted write does not count."""
+    """A file with one result after another: number, count, values. If a write was interrupted, the
+    incomplete last result does not count."""
 
     HEAD = struct.Struct("<QQ")
 
@@ -169,7 +170,7 @@ def plot(values):
     try:
         import matplotlib
     except ImportError:
-        print("eigvals.png is not made: there is no matplotlib here", flush=True)
+        print("eigvals.png is not made: matplotlib is not installed", flush=True)
         return
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -182,7 +183,7 @@ def plot(values):
 
 
 def find_devices(hosts):
-    """(host, device) of every GPU of the job; without any, half of this machine's cores."""
+    """Returns (host, device) of all GPUs of the job; without GPUs, half of this machine's cores."""
     with Processes([Place(host) for host in hosts]) as processes:
         found = [(host, device) for host, there in zip(hosts, processes.each(devices)) for device in there]
     return found or [(hosts[0], "cpu")] * max(len(os.sched_getaffinity(0)) // 2, 1)

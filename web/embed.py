@@ -1,9 +1,9 @@
 """Bundles the page and writes it as C: embed.py OUT.c DEPFILE PACKAGES.
 
-Without node, or without esbuild in PACKAGES (tools/web fetches it), the files of web/prebuilt
-replace the bundle if they were made from these sources; else the array of files is empty. The
-dependency file names PACKAGES, too, so once the packages are installed, the next build makes the
-page.
+This needs node, and esbuild in PACKAGES (tools/web fetches it). Without them, the files of
+web/prebuilt replace the bundle if they were made from these sources; otherwise the array of files
+is empty. The dependency file also names PACKAGES, so the next build after their installation makes
+the page.
 
 embed.py --dist PACKAGES puts the bundle into web/prebuilt of the release archive of `meson dist`.
 """
@@ -42,13 +42,13 @@ def digest_of_sources():
 
 
 def read_prebuilt():
-    """Path → contents of web/prebuilt; empty without it, or if a source has changed since."""
+    """Returns path → contents of web/prebuilt; empty without it, or if a source has changed."""
     folder = HERE / "prebuilt"
     made_of = folder / "sources"
     if not made_of.exists():
         return {}
     if made_of.read_text() != digest_of_sources():
-        print("web/prebuilt was made of other sources than web/src: the page is left out")
+        print("web/prebuilt was made from other sources than web/src: the page is left out")
         return {}
     return {path: (folder / name).read_bytes() for path, name in PREBUILT.items()}
 
@@ -61,7 +61,7 @@ def write_prebuilt(folder, files):
 
 
 def bundle(packages):
-    """Path → contents; empty if the tools are missing."""
+    """Bundles the page, and returns path → contents; empty if the tools are missing."""
     esbuild = packages / "node_modules/esbuild/bin/esbuild"
     if not esbuild.exists() or not shutil.which("node"):
         return {}
@@ -101,7 +101,8 @@ def as_c(files):
         packed = gzip.compress(contents, 9, mtime=0)
         lines.append(f"static const char file_{number}[] = {{")
         for at in range(0, len(packed), 24):
-            # Signed, as char is on most machines; -funsigned-char reads the same bytes.
+            # The bytes are signed, as char is on most machines. With -funsigned-char they are
+            # equal.
             lines.append("    " + "".join(f"(char){byte}," for byte in packed[at : at + 24]))
         lines.append("};")
         rows.append(

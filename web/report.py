@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the report's page, which sonde.dask fills with a recording: web/report.py BUILD [--check].
+"""Makes the page of reports, which sonde.dask fills with a recording: web/report.py BUILD
+[--check].
 
-It writes bindings/python/sonde/dask/report.html, which is part of the repository: reports are made
-where neither node nor a network is. With --check it only says, by exit code 1, that the file is not
-what the sources make. Exit code 77: esbuild is not in BUILD/web-packages (tools/web fetches it).
+It writes bindings/python/sonde/dask/report.html, which is part of the repository, because users
+make reports without node and without a network. With --check it writes nothing; exit code 1 means
+that the file differs from the output of the sources. Exit code 77: esbuild is not in
+BUILD/web-packages (tools/web fetches it).
 """
 
 import base64
@@ -27,7 +29,7 @@ def bundled(esbuild, entry, folder):
 
 
 def source_of(text):
-    """As Content-Security-Policy names an inline script or style."""
+    """Returns the source expression of Content-Security-Policy for an inline script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -35,7 +37,7 @@ def page(esbuild):
     with tempfile.TemporaryDirectory() as folder:
         script, style = bundled(esbuild, "src/report.ts", folder), bundled(esbuild, "report.css", folder)
     html = (HERE / "report.html").read_text()
-    # The long parts last: what they hold is no place for another.
+    # The long parts are inserted last, because they may contain one of these names.
     for name, text in (("SCRIPT-HASH", source_of(script)), ("STYLE-HASH", source_of(style)), ("STYLE", style), ("SCRIPT", script)):
         html = html.replace(name, text, 1)
     return html
@@ -44,13 +46,13 @@ def page(esbuild):
 def main(build, check=""):
     esbuild = pathlib.Path(build) / "web-packages/node_modules/esbuild/bin/esbuild"
     if not esbuild.exists():
-        print("esbuild is not here: tools/web fetches it", file=sys.stderr)
+        print(f"esbuild is not in {build}/web-packages: tools/web fetches it", file=sys.stderr)
         return 77
     html = page(esbuild)
     if not check:
         PAGE.write_text(html)
     elif PAGE.read_text() != html:
-        print(f"{PAGE} is not what web/ makes: run web/report.py {build}", file=sys.stderr)
+        print(f"{PAGE} differs from the page that web/ makes: run web/report.py {build}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,11 +1,11 @@
-"""The agent's cost while it runs, compared in the same seconds with bare preads of the same files
-at the same rate, and with collectd: processor time of all threads, of one core; memory beside
-mapped files; and the slow-down of a loop of fixed work.
+"""Measures the cost of a running agent: the processor time of all its threads as a share of a core,
+its memory without mapped files, and the slow-down of a loop of fixed work. In the same seconds it
+measures bare preads of the same files at the same rate, and collectd, for comparison.
 
 The lower bound: at 1 Hz, a second of the agent is 18 preads, one write to wake the thread that owns
-the store, an appended row, and 4 statfs in threads of their own: 25 to 30 system calls in all
-(strace). By then all caches are cold: bare preads of the same files cost 1.3 to 1.5 times as much
-each as at 10 Hz, and waking three threads as much as the preads. At 10 Hz the agent takes 1.1 to
+the store, an appended row, and 4 statfs in separate threads: 25 to 30 system calls in all (strace).
+At this rate all caches are cold, so a bare pread of the same files costs 1.3 to 1.5 times as much
+as at 10 Hz, and waking three threads costs as much as the preads. At 10 Hz the agent takes 1.1 to
 1.4 times the bare preads."""
 
 import glob
@@ -28,8 +28,8 @@ STRETCH_S = float(os.environ.get("SONDE_BENCH_STRETCH", "10"))
 WARM_UP_S = 3
 PAIRS = int(os.environ.get("SONDE_BENCH_PAIRS", "200"))
 DRAWS = 2000
-LOOP_S = 0.1  # so each loop contains an instant at 10 Hz
-SETTLE_S = 0.02  # work right after it continues belongs to the stop
+LOOP_S = 0.1  # a loop of this length contains a sample at 10 Hz
+SETTLE_S = 0.02  # after SIGCONT, the agent catches up; this work is not measured
 COLLECTD = """
 Hostname "bench"
 FQDNLookup false
@@ -62,14 +62,14 @@ def cpu_ns(pid):
 
 
 def beside_files_kib(pid):
-    """Resident memory without pages that are mapped from files: these can be evicted at any time,
-    and contain the recording."""
+    """Returns the resident memory without pages that are mapped from files. The kernel can evict
+    those at any time; they contain the recording."""
     fields = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status") if ":" in line)
     return int(fields["RssAnon"].split()[0])
 
 
 class Running:
-    """A separate program; use it as a context."""
+    """A running program, used as a context."""
 
     def __init__(self, command):
         self.folder = tempfile.TemporaryDirectory(prefix="sonde-bench-")
@@ -108,7 +108,8 @@ def collectd(rate_s):
 
 
 def shares(pids):
-    """Percent of a core of each, over the same periods: the medians."""
+    """Measures processes over the same periods; returns the median of each, in percent of a
+    core."""
     each = [[] for _ in pids]
     for _ in range(STRETCHES):
         before, begun = [cpu_ns(pid) for pid in pids], time.monotonic_ns()
@@ -131,13 +132,13 @@ def cost(level, rate_s):
             report("collect", name, share, "percent of a core", "collectd", peers[1])
             report("collect", f"{name}_memory", beside_files_kib(ours.pid), "KiB beside mapped files", "collectd", beside_files_kib(other.pid))
         else:
-            say("collectd is not here: left out")
+            say("collectd is not installed: left out")
             report("collect", f"{name}_memory", beside_files_kib(ours.pid), "KiB beside mapped files")
 
 
 def cost_of_processes():
-    """The additional cost of the job's processes at the default rates of `sonde run`, compared with
-    the same agent without any, in the same seconds."""
+    """Measures the additional cost of sampling the job's processes, at the default rates of `sonde
+    run`. In the same seconds it measures an agent whose job has no processes, for comparison."""
     for count in (4, 64):
         sleepers = [subprocess.Popen(["sleep", "1000"], env=os.environ | {"SONDE_JOB": "bench"}) for _ in range(count)]
         try:
@@ -152,7 +153,7 @@ def cost_of_processes():
 
 
 def work(rounds):
-    """Wall and processor time of the loop, in ns."""
+    """Runs the loop; returns its wall and processor time, in ns."""
     value = 1
     wall, cpu = time.monotonic_ns(), time.thread_time_ns()
     for _ in range(rounds):
@@ -161,7 +162,7 @@ def work(rounds):
 
 
 def quietest_core():
-    """The core that was idle longest in the last second."""
+    """Measures for a second; returns the core that was idle longest."""
     def idle():
         return {int(line.split()[0][3:]): int(line.split()[4]) for line in open("/proc/stat") if line.startswith("cpu") and line[3].isdigit()}
     before = idle()
@@ -171,19 +172,20 @@ def quietest_core():
 
 
 def bootstrap(differences):
-    """The range of the median in 95 of 100 measurements like this one, without an assumption about
-    the noise."""
+    """Returns the 95 % interval of the median by resampling, without an assumption about the
+    noise."""
     medians = sorted(statistics.median(random.choices(differences, k=len(differences))) for _ in range(DRAWS))
     return round(medians[int(0.025 * DRAWS)], 3), round(medians[int(0.975 * DRAWS)], 3)
 
 
 def slow_down():
-    """A loop of fixed work with the agent and with the agent stopped, both on one core, slice by
-    slice, in random order: the median of the pairs' differences and its interval. In processor
-    time, that is the cost of cold caches and of the kernel; wall time also includes the agent's own
-    share, and other programs on that core, which affect both equally."""
+    """Runs a loop of fixed work on the agent's core, in turn with a running and with a stopped
+    agent, in random order. Reports the median of the pairs' differences and its interval. The
+    difference in processor time is the cost of cold caches and of the kernel. That in wall time
+    also includes the agent's own time, and other programs on that core, which affect both
+    equally."""
     core, everywhere = quietest_core(), os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core})  # the agent inherits it
+    os.sched_setaffinity(0, {core})  # the agent inherits the core
     rounds = 20000
     while min(work(rounds)[1] for _ in range(3)) < LOOP_S * 1e9:
         rounds = rounds * 5 // 4

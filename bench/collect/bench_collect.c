@@ -1,10 +1,9 @@
-// bench_collect.c - the cost of a sample of the node: processor time of all sources of level 2
-// compared with bare preads of the same files, the walk over processes alone, and one scrape of
-// node_exporter.
+// bench_collect.c - the processor time of a sample of the node: of all sources of level 2, compared
+// with bare preads of the same files; of the walk over processes; and of a scrape of node_exporter.
 //
-// A round samples every source once and reads the same files once, one after the other, so that
-// disturbances affect both; the median of the rounds counts. Sources that are sampled less often
-// than ten times a second have instants of their own, and are left out here.
+// A round samples every source once, then reads the same files once, so that disturbances affect
+// both. The result is the median of the rounds. Sources that are sampled less often than ten times
+// a second are left out.
 #include "base/clock.h"
 #include "collect/collect.h"
 
@@ -29,7 +28,7 @@ enum {
     PORT = 19123
 };
 
-// 10 Hz: a level-2 agent with frequent samples.
+// The interval of an agent that samples at 10 Hz.
 static const int64_t INSTANT_NS = NS_PER_S / 10;
 
 // The files behind the metrics of `files_sources`.
@@ -68,7 +67,7 @@ static void report(const char *metric, double value, const char *unit, const cha
     fflush(stdout);
 }
 
-// Of this thread, in user and kernel mode, so waiting does not count.
+// Returns the time of this thread in user and kernel mode. Waiting does not count.
 static double cpu_us(void)
 {
     return (double)clock_read_ns(CLOCK_THREAD_CPUTIME_ID) / NS_PER_US;
@@ -134,8 +133,8 @@ static void bench_files(void)
         close(files[i]);
 }
 
-// Each walk is three seconds after the previous one; a user without processes has no details to
-// read.
+// Measures walks over processes that are three seconds apart. For a user without processes, the
+// walk has no details to read.
 static void bench_processes(void)
 {
     enum { LIST_SIZE = 32768, NOBODY = 2000000001 };
@@ -154,7 +153,7 @@ static void bench_processes(void)
         while (getdents64(folder, contents, LIST_SIZE) > 0)
             continue;
         times[3] = cpu_us();
-        // The times are far apart, so that each sample includes the details.
+        // The samples are so far apart in time that each one includes the details.
         sample_all(own, t_ns + 20 * (int64_t)NS_PER_S * round);
         times[4] = cpu_us();
         if (round < 0)
@@ -220,7 +219,7 @@ static double process_cpu_us(pid_t pid)
 {
     char text[1024];
     double sum = 0;
-    // Of all its threads.
+    // Adds up the times of all threads.
     char command[128];
     snprintf(command, sizeof command, "cat /proc/%d/task/*/schedstat 2>/dev/null", pid);
     FILE *f = popen(command, "re");
@@ -250,7 +249,7 @@ static void bench_node_exporter(double sample)
         up = scrape();
     }
     if (!up) {
-        fprintf(stderr, "bench: prometheus-node-exporter is not here: left out\n");
+        fprintf(stderr, "bench: prometheus-node-exporter is not installed: left out\n");
     } else {
         double before = process_cpu_us(pid);
         for (int i = 0; i < SCRAPES; i++)
@@ -264,7 +263,7 @@ static void bench_node_exporter(double sample)
     }
 }
 
-// For agent.py: only the preads, at the agent's instants, until it is killed.
+// For agent.py: does only the preads, at the agent's rate, until it is killed.
 static _Noreturn void only_preads(double rate_s)
 {
     int files[FILES_MAX];

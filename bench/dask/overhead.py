@@ -1,18 +1,18 @@
-"""The cost of a Monitor for a cluster: with 10,000 small tasks, with tasks that take a second, and
-without tasks.
+"""Measures the cost of a Monitor for a cluster: with 10,000 small tasks, with tasks that take a
+second, and without tasks.
 
-It is the processor time of all processes, Dask's and sonde's, with a Monitor and without it. Both
-are measured on one cluster, alternating every few tenths of a second, so that other load on the
-machine affects both equally:
+The cost is the processor time of all processes, Dask's and sonde's, with a Monitor compared with
+that without it. Both are measured on one cluster, alternating every few tenths of a second, so that
+other load on the machine affects both equally:
 
     block, drawn at random:   with  without  without  with   or   without  with  with  without
 
-The ratio of a block cancels linear drifts. A turn ends when the scheduler has forgotten its tasks.
-`with` is a Monitor that was attached and started; `without` is a cluster from which it was removed,
-and whose agent has ended. The result is the median of the blocks' ratios. Blocks are added until
-its 95 % interval (of order statistics, without an assumption about the noise) is narrower than
-WIDTH, or the time is up. Tasks of a second only sleep, because real work would hide the cost of the
-monitor.
+In the ratio of a block, linear drifts cancel out. A turn ends when the scheduler has forgotten its
+tasks. In a turn `with`, a Monitor is attached and started; in a turn `without`, the Monitor was
+removed and its agent has ended. The result is the median of the blocks' ratios. Blocks are added
+until its 95 % interval (of order statistics, without an assumption about the noise) is narrower
+than WIDTH, or the time is up. Tasks of a second only sleep, because real work would hide the cost
+of the Monitor.
 """
 
 import gc
@@ -25,15 +25,15 @@ import sys
 import time
 
 BUILD = pathlib.Path(os.environ["SONDE_BUILD"])
-TASKS = 10_000  # the reported case
+TASKS = 10_000  # times are reported for this number of small tasks
 TURN_TASKS = int(os.environ.get("SONDE_BENCH_TASKS", "2500"))
 TURN_S = 3  # length of a turn without small tasks
 WIDTH = float(os.environ.get("SONDE_BENCH_WIDTH", "0.008"))
 SECONDS_MAX = float(os.environ.get("SONDE_BENCH_SECONDS", "120"))
 BLOCKS_MIN = 12  # with small tasks
-BLOCKS_QUIET = 3  # without, because these blocks hardly differ
-CALM_S = 0.05  # for the workers' work after that of the scheduler
-# everything that task_extremes() can report
+BLOCKS_QUIET = 3  # without small tasks; these blocks hardly differ
+CALM_S = 0.05  # the workers finish their work this long after the scheduler
+# All values that task_extremes() can report.
 TRACKING = ["total-mem", "mem-util", "compute-util", "tasks", "rss"]
 sys.path[:0] = [str(BUILD / "bindings/python"), str(BUILD / "python-dask-newest"), str(pathlib.Path(__file__).parent.parent)]
 os.environ["PATH"] = f"{BUILD}:{os.environ['PATH']}"
@@ -47,13 +47,13 @@ def small(i):
 
 
 def descendants():
-    """This process and all its descendants."""
+    """Returns this process and all its descendants."""
     children = {}
     for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(entry.read_text().rpartition(")")[2].split()[1])
         except (OSError, IndexError):
-            continue  # it has just ended
+            continue  # the process has just ended
         children.setdefault(parent, []).append(int(entry.parent.name))
     found = [os.getpid()]
     for pid in found:
@@ -62,11 +62,11 @@ def descendants():
 
 
 def cpu_s(pids):
-    """Processor time of these processes so far, without ended ones."""
+    """Returns the processor time of each running process so far."""
     found = {}
     for pid in pids:
         try:
-            # the kernel's clock of another process, in nanoseconds
+            # The id of the kernel's clock for the processor time of a process.
             found[pid] = time.clock_gettime(~pid << 3 | 2)
         except OSError:
             pass
@@ -86,7 +86,7 @@ def nothing(client):
 
 
 def turn(cluster, client, work):
-    """Processor and wall time of some work."""
+    """Does some work; returns its processor and wall time."""
     gc.collect()
     pids = descendants()
     before, wall = cpu_s(pids), time.perf_counter()
@@ -100,7 +100,7 @@ def turn(cluster, client, work):
 
 
 class Switched:
-    """A Monitor that is added to the cluster and removed, and how long that took."""
+    """Adds a Monitor to the cluster and removes it; keeps the times that this took."""
 
     def __init__(self, client):
         from sonde.dask import Monitor
@@ -122,7 +122,7 @@ class Switched:
 
 
 def interval(values):
-    """The median, and the 95 % interval around it."""
+    """Returns the median and its 95 % interval."""
     values = sorted(values)
     outside = max(0, math.floor(len(values) / 2 - 0.98 * math.sqrt(len(values))))
     return statistics.median(values), values[outside], values[-1 - outside]
@@ -156,7 +156,7 @@ def until_narrow(cluster, client, switched):
 
 def measure(cluster, client):
     switched = Switched(client)
-    block_of(cluster, client, switched, small_tasks)  # the first one does not count
+    block_of(cluster, client, switched, small_tasks)  # a warm-up, which does not count
     blocks = until_narrow(cluster, client, switched)
     for place, what in enumerate(("cpu", "wall")):
         ratio, low, high = interval(ratios(blocks, place))
@@ -176,7 +176,7 @@ def main():
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        say("Dask is not here (tools/test installs it)")
+        say("Dask is not installed (tools/test installs it)")
         return
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         measure(cluster, client)

@@ -1,5 +1,6 @@
-// bench_detect.c - how often a slow member is found within six probes, and how often a good one is
-// reported, compared with the rule of the Dragon Telemetry Service; and the cost of a round.
+// bench_detect.c - measures how often sonde's rule finds a slow member within six probes, how often
+// it reports a good one, and the cost of a round; compared with the rule of the Dragon Telemetry
+// Service.
 #include "base/clock.h"
 #include "simulation.h"
 

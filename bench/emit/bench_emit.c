@@ -1,9 +1,10 @@
-// bench_emit.c - the cost of emitting for a program, and the speed at which an agent reads.
+// bench_emit.c - the cost of emitting for a program, and the speed at which an agent reads the
+// points.
 //
 // The process is its own agent: it listens, libsonde connects, and between the measured loops the
-// process drains the rings into a store on disk. A round runs every loop once, one after the other,
-// so that disturbances affect all; the median of the rounds counts. LTTng-UST runs in a program of
-// its own, because its library starts threads.
+// process drains the rings into a store on disk. A round runs every loop once, so that disturbances
+// affect all loops. The result is the median of the rounds. LTTng-UST runs in a separate program,
+// because its library starts threads.
 #include "base/clock.h"
 #include "base/log.h"
 #include "ingest/hello.h"
@@ -34,7 +35,7 @@ static struct measured {
     const char *name;
     loop *run;
     long times;
-    double ns[ROUNDS]; // of each round
+    double ns[ROUNDS]; // time of a call in each round
 } loops[] = {
     {"counter", loop_ticks, POINTS, {0}},    {"clock_gettime", loop_clock_gettime, POINTS, {0}},
     {"empty", loop_empty, POINTS, {0}},      {"point", loop_emit, POINTS, {0}},
@@ -90,8 +91,9 @@ static int listen_there(void)
                : -1;
 }
 
-// LTTng's figure: lttng_peer, if it was built, prints it on standard output, with its time for
-// clock_gettime(); scaled by that, it is comparable with measurements in this process.
+// Runs lttng_peer if it was built. It prints the time of a tracepoint and that of clock_gettime().
+// The ratio of clock_gettime() there and here makes the figure comparable with those of this
+// process.
 static double run_lttng(double clock_here)
 {
     char self[512] = "", program[600];
@@ -99,10 +101,11 @@ static double run_lttng(double clock_here)
         return 0;
     snprintf(program, sizeof program, "%s/lttng_peer", dirname(self));
     if (access(program, X_OK) != 0) {
-        fprintf(stderr, "bench: lttng-ust is not here (liblttng-ust-dev, lttng-tools): left out\n");
+        fprintf(stderr,
+                "bench: lttng-ust is not installed (liblttng-ust-dev, lttng-tools): left out\n");
         return 0;
     }
-    // so that its threads do not compete for one core
+    // LTTng's threads may use all cores, so that they do not compete for one.
     sched_setaffinity(0, sizeof all_processors, &all_processors);
     FILE *f = popen(program, "re");
     double ns = 0, clock_there = 0;

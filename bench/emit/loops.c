@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-// Hides from the compiler that the handle is the same each time.
+// Keeps the compiler from seeing that the handle is the same each time.
 #define FORGET(handle) __asm__ volatile("" : "+r"(handle))
 
 void loop_empty(const struct loop_target *t, long times)

@@ -1,5 +1,5 @@
-// loops.h - the measured calls, each in a loop of its own. loops.c includes only sonde.h, so that
-// the compiler removes no call.
+// loops.h - a loop for each measured call. loops.c includes only sonde.h, so that the compiler
+// cannot remove a call.
 #ifndef SONDE_BENCH_EMIT_LOOPS_H
 #define SONDE_BENCH_EMIT_LOOPS_H
 

@@ -1,9 +1,9 @@
-// lttng_peer.c - the nanoseconds of one LTTng-UST tracepoint, and of a clock_gettime() beside it,
-// on standard output.
+// lttng_peer.c - prints the nanoseconds of an LTTng-UST tracepoint, and of a clock_gettime() for
+// comparison.
 //
 // Without arguments, it starts a session daemon (unless one runs), a flight-recorder session, and
-// itself once more as the traced program, which has to start after the daemon. It leaves no
-// processes behind.
+// itself again as the traced program, which must start after the daemon. It leaves no processes
+// behind.
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #include "lttng_point.h"
@@ -49,10 +49,10 @@ static int traced(void)
 
 static bool shell(const char *command)
 {
-    return system(command) == 0; // NOLINT: fixed commands of our own
+    return system(command) == 0; // NOLINT: the commands are fixed
 }
 
-// The daemon reports with SIGUSR1 that it is ready.
+// Starts the daemon and waits for its SIGUSR1, which reports that it is ready.
 static pid_t start_daemon(void)
 {
     sigset_t ready;

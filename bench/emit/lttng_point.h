@@ -1,4 +1,4 @@
-// lttng_point.h - the measured tracepoint: a number and a value, like a point of sonde.
+// lttng_point.h - the measured tracepoint, which has a number and a value like a point of sonde.
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER sonde_bench
 

@@ -1,15 +1,16 @@
-"""Exports of a recording with SONDE_BENCH_POINTS points (default: 100 million) to CSV, Parquet and
-SQLite, beside the programs that write these files otherwise: pandas, DuckDB and `sqlite3 .import`.
+"""Measures exports of a recording with SONDE_BENCH_POINTS points (default: 100 million) to CSV,
+Parquet and SQLite, compared with other programs that write such files: pandas, DuckDB and `sqlite3
+.import`.
 
 Peers get the first SONDE_BENCH_PEER_POINTS (default: 10 million) of the same points, because pandas
-holds them in memory; rates are compared. pandas and DuckDB do not have to read a recording: their
-table is in memory, or in a Parquet file that is in the page cache. The time that Python and they
-themselves take to start does not count; that of sonde does.
+holds them in memory; the rates are compared. pandas and DuckDB do not have to read a recording:
+their table is in memory, or in a Parquet file in the page cache. The time for the start of Python
+and of the peers does not count, but that of sonde does.
 
-Each file is imported again: values a second of `sonde import`.
+`sonde import` then reads each file; its rate is in values per second.
 
-`memory` is the greatest anonymous memory of the process. The recording is mapped, and its pages are
-the page cache's.
+`memory` is the greatest anonymous memory of the process. The mapped pages of the recording do not
+count, because they belong to the page cache.
 """
 
 import os
@@ -50,7 +51,7 @@ print(time.monotonic() - start)
 
 
 def make_recording(folder, points, name):
-    """A series is a random walk, as metrics are, sampled each 100 ms."""
+    """Makes a recording whose series are random walks, as metrics are, sampled each 100 ms."""
     import numpy
 
     rng = numpy.random.default_rng(7)
@@ -76,7 +77,8 @@ def imported(form, file, out, values):
 
 
 def watched(command):
-    """Seconds, the greatest anonymous memory in bytes, and the output of a command."""
+    """Runs a command; returns the seconds, the greatest anonymous memory in bytes, and the
+    output."""
     peak, start = 0, time.monotonic()
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
     done = threading.Event()
@@ -103,7 +105,7 @@ def watched(command):
 
 
 def peers_of(form, folder, small):
-    """name, command, and whether the command prints its seconds."""
+    """Yields (name, command, True if the command itself prints its seconds) of each peer."""
     out = folder / f"peer.{form}"
     if form == "sqlite":
         if shutil.which("sqlite3"):

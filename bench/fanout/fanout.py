@@ -1,17 +1,17 @@
-"""One HTTP query over many nodes: `sonde simulate` on this machine (each node with a file of its
-own and the real protocol), with one query after the other.
+"""Measures HTTP queries to many nodes, one after another. `sonde simulate` runs the nodes on this
+machine, each with its own file and the real protocol.
 
 all      avg:1s-avg:cpu_percent of the last 5 minutes at 1 Hz, averaged over all nodes: one series
          of 300 points
-one      the same of one of the hosts, alone: one series of 300 points
-hosts    the same of 100 of the hosts, each by itself: 100 series of 300 points
+one      the same query for a single host: one series of 300 points
+hosts    the same query for 100 hosts, without averaging over them: 100 series of 300 points
 each     avg:10s-avg:cpu_percent{host=*}: a series of 30 points for each node
 
-Times are from the request to the last byte of the answer, over a connection that stays open. CPU
-time is that of all processes of the simulation, including both ends of the wire and the nodes'
-work, minus their idle load (each node samples 100 metrics a second). Bytes, and the number of asked
-nodes, are those of the aggregator's connections. The peer transfers the raw points of the same
-series and range ("none" as aggregator), compressed in the same way.
+A time is that from the request to the last byte of the answer, over a connection that stays open.
+CPU time is that of all processes of the simulation, which includes both ends of the connections and
+the nodes' work, minus their idle load (each node samples 100 metrics a second). The bytes and the
+number of asked nodes are those of the aggregator's connections. The peer transfers the raw points
+of the same series and range (with the aggregator "none"), compressed in the same way.
 """
 
 import http.client
@@ -53,13 +53,14 @@ class Server:
         return self.get(f"/api/query?start={SECONDS}s-ago&no_annotations&m={urllib.parse.quote(expression)}")
 
     def wire(self):
-        """Bytes so far, and number of asked nodes."""
+        """Returns the transferred bytes so far, and the number of asked nodes."""
         hub = json.loads(self.get("/sonde/v1/status"))["hub"]
         return sum(node["bytes_in"] + node["bytes_out"] for node in hub["nodes"]), hub["asked"]
 
 
 def cpu_seconds():
-    """Of the simulation: the process that we started, and its children."""
+    """Returns the processor time of the simulation, which is this process' parent and its other
+    children."""
     first = os.getppid()
     with open(f"/proc/{first}/task/{first}/children") as f:
         processes = {first, *map(int, f.read().split())} - {os.getpid()}
@@ -72,7 +73,7 @@ def cpu_seconds():
 
 
 def busy():
-    """The processor time that all of the machine's processors have used so far, in seconds."""
+    """Returns the processor time of all processors of the machine so far, in seconds."""
     with open("/proc/stat") as f:
         user, nice, system = map(int, f.readline().split()[1:4])
     return (user + nice + system) / os.sysconf("SC_CLK_TCK")
@@ -85,7 +86,8 @@ def ask(nodes, fanout, rounds):
     one = f"{{host=n{nodes * 2 // 3:05}}}"
     queries = {"all": f"avg:1s-avg:{METRIC}", "one": f"avg:1s-avg:{METRIC}{one}", "hosts": f"avg:1s-avg:{METRIC}{{host=literal_or({hosts})}}", "each": f"avg:10s-avg:{METRIC}{{host=*}}"}
     raw = {"all": f"none:{METRIC}", "one": f"none:{METRIC}{one}", "hosts": f"none:{METRIC}{{host=literal_or({hosts})}}", "each": f"none:{METRIC}"}
-    # The first queries find empty caches and, on a busy machine, late nodes.
+    # The first queries do not count, because caches are empty and, on a busy machine, nodes are
+    # late.
     for query in queries.values():
         for _ in range(WARM_UP):
             server.incomplete = 0

@@ -1,5 +1,5 @@
-"""The time that `sonde run` over a Slurm job's nodes adds to `srun true`, in the tests' cluster on
-one machine (tests/cluster): root only, otherwise it is skipped with a message."""
+"""Measures the time that `sonde run` on the nodes of a Slurm job adds to `srun true`, in the lab of
+tests/cluster. Without root, it is skipped with a message."""
 
 import os
 import pathlib

@@ -1,19 +1,20 @@
-"""A job's HTTP server while another user of the same machine attacks it: the effect on a legitimate
-query, and on the job itself.
+"""Another user of the same machine attacks a job's HTTP server. The bench measures the effect on
+legitimate queries and on the job itself.
 
-10,000 hostile connections at a time, as far as the server lets them stay, of mixed kinds: silent,
-half a request line, headers that trickle, half a body, a telnet line without end, wrong tokens one
-after the other, large bodies and compressed ones to the open route, noise, a TLS hello. A closed
-connection is opened again, at most CONNECTS_A_SECOND. They come from 127.0.0.1, and from another
-uid if this runs as root.
+The attackers keep up to 10,000 connections open, as far as the server lets them, of mixed kinds:
+silent, half a request line, slow headers, half a body, an endless telnet line, one wrong token
+after another, large and compressed bodies to the open route, noise, a TLS hello. They open closed
+connections again, at most CONNECTS_A_SECOND. They connect from 127.0.0.1, as another uid if this
+runs as root.
 
-Beside them, from the job's own user: 20 queries a second, every other one on a new connection; and
-a loop of arithmetic, as the job's work. Three phases: undisturbed; while the others attack another
-server, which accepts their connections and closes them after a second (`elsewhere`: the cost of the
-attackers' own processor time); and while they attack this one.
+At the same time, the job's own user sends 20 queries a second, every other one on a new connection,
+and a loop of arithmetic represents the job's work. The bench has three phases: undisturbed; during
+an attack on another server, which closes each connection after a second (`elsewhere` shows the cost
+of the attackers' own processor time); during the attack on the job's server.
 
 $SONDE_BENCH_SECONDS is the length of each phase (default 10; the promise is for 300),
-$SONDE_BENCH_CONNECTIONS the number of connections. Loopback only; ends by itself.
+$SONDE_BENCH_CONNECTIONS the number of connections. The bench uses only loopback, and ends by
+itself.
 """
 import collections
 import http.client
@@ -44,7 +45,7 @@ QUERY = "/api/query?start=1m-ago&no_annotations&m=" + urllib.parse.quote("avg:1s
 # ---------------------------------------------------------------- the other user
 
 def kinds():
-    """The first bytes of each kind, and the bytes that it repeats."""
+    """Returns the first bytes of each kind of connection, and the bytes that it then repeats."""
     wrong = b"GET /api/version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %064d\r\n\r\n" % 0
     return [(b"", b""), (b"POST /api/query HT", b""), (b"GET / HTTP/1.1\r\nX: ", b"a"), (b"POST /api/token HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{", b" "),
             (b"put ", b"a" * 100), (wrong, wrong * 4), (b"POST /api/token HTTP/1.1\r\nHost: x\r\nContent-Length: 16000000\r\n\r\n", b" " * 1000),
@@ -112,8 +113,7 @@ class Hostile:
 
 
 class Decoy(threading.Thread):
-    """The attackers' own server, in their process: accepts connections and closes them a second
-    later."""
+    """A server in the attackers' process that closes each connection after a second."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -147,8 +147,8 @@ def attack(port):
 # ---------------------------------------------------------------- the job
 
 class Client(threading.Thread):
-    """Sends queries; like HTTP clients, it reopens a connection that was closed while it was
-    idle."""
+    """Sends queries. Like other HTTP clients, it reopens a connection that the server closed while
+    it was idle."""
 
     def __init__(self, url, token):
         super().__init__()
@@ -179,7 +179,7 @@ class Client(threading.Thread):
 
 
 def work(seconds):
-    """Prints rounds of arithmetic a second of CPU time."""
+    """Computes for some seconds; prints the number of rounds per second of CPU time."""
     end, rounds, cpu = time.monotonic() + seconds, 0, time.process_time()
     while time.monotonic() < end:
         sum(i * i for i in range(1000))
@@ -198,7 +198,7 @@ def aggregator():
             continue
         if words[:2] == ["sonde", "aggregator"] and parent == os.getppid():
             return int(pid)
-    raise RuntimeError("where is the aggregator?")
+    raise RuntimeError("the process of the aggregator was not found")
 
 
 def peak_bytes(pid):
@@ -217,8 +217,8 @@ def measure(url, token):
 
 
 def beside_attack(url, token, port):
-    """The result of `measure` during an attack on the port (0: on the attackers' own server), and
-    the number of connections."""
+    """Returns the result of `measure` during an attack on the port, and the number of connections.
+    With port 0, the attack is on the attackers' own server."""
     child = subprocess.Popen([sys.executable, __file__, "--attack", str(port)], stdout=subprocess.PIPE, text=True)
     try:
         return measure(url, token), int(child.communicate(timeout=60)[0])
@@ -233,7 +233,7 @@ def command():
     with open(os.environ["SONDE_TOKEN_FILE"]) as f:
         token = f.readline().strip()
     pid = aggregator()
-    time.sleep(3)  # so that data exists to query
+    time.sleep(3)  # so that there are data for queries
     alone = measure(url, token)
     before = peak_bytes(pid)
     elsewhere, _ = beside_attack(url, token, 0)

@@ -12,7 +12,7 @@ public final class Loops {
         }
         System.out.printf("%s %.2f%n", name, (double) (System.nanoTime() - start) / times);
         try {
-            Thread.sleep(2); // the agent reads
+            Thread.sleep(2); // the agent drains the ring meanwhile
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }

@@ -1,8 +1,8 @@
-"""The cost of a call in each language with a compiler: a point, an amount added to a cell, a point
-above the level of the run, and a span with a number as a tag; compared with C++.
+"""Measures the cost of calls in each language whose compiler is installed, compared with C++: a
+point, an addition to a cell, a point above the level of the run, and a span with a number as a tag.
 
-Each program runs under `sonde run` and measures each call in 101 rounds; the median counts. The
-figures include the loop itself.
+Each program runs under `sonde run` and measures each call in 101 rounds. The result is the median;
+it includes the loop itself.
 """
 
 import collections
@@ -28,7 +28,7 @@ def run(*command):
 
 
 def measure(source):
-    """CALL → median of its nanoseconds."""
+    """Builds and runs a program; returns call → median of its nanoseconds."""
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
         (program,) = Builds(folder, LIBRARY, run).commands(source)
         command = [os.path.join(BUILD, "sonde"), "run", "-q", "-l", "1", "--no-record", "--", *map(str, program)]
@@ -46,7 +46,7 @@ def main():
         source = HERE / name
         compiler = COMPILERS[source.suffix[1:]]
         if not found(compiler):
-            say(f"{compiler} is not here: {language} is left out")
+            say(f"{compiler} is not installed: {language} is left out")
             continue
         costs = measure(source)
         first = first or costs

@@ -11,7 +11,7 @@ template <class Call> static void measure(const char *name, int times, Call call
         call(i);
     const auto spent = duration<double, std::nano>(steady_clock::now() - start);
     std::printf("%s %.2f\n", name, spent.count() / times);
-    std::this_thread::sleep_for(milliseconds(2)); // the agent reads
+    std::this_thread::sleep_for(milliseconds(2)); // the agent drains the ring meanwhile
 }
 
 int main()

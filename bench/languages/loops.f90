@@ -51,6 +51,6 @@ contains
         integer(c_int) :: unused
         call system_clock(now, rate)
         print '(a, f12.2)', name, real(now - start) * 1e9 / real(rate) / real(times)
-        unused = usleep(2000_c_int) ! the agent reads
+        unused = usleep(2000_c_int) ! the agent drains the ring meanwhile
     end subroutine
 end program

@@ -15,7 +15,7 @@ func measure(name string, times int, call func(int)) {
 	}
 	ns := float64(time.Since(start).Nanoseconds()) / float64(times)
 	fmt.Printf("%s %.2f\n", name, ns)
-	time.Sleep(2 * time.Millisecond) // the agent reads
+	time.Sleep(2 * time.Millisecond) // the agent drains the ring meanwhile
 }
 
 func main() {

@@ -7,7 +7,7 @@ fn measure(name: &str, times: i32, call: impl Fn(i32)) {
     (0..times).for_each(call);
     let ns = start.elapsed().as_nanos() as f64 / f64::from(times);
     println!("{name} {ns:.2}");
-    std::thread::sleep(Duration::from_millis(2)); // the agent reads
+    std::thread::sleep(Duration::from_millis(2)); // the agent drains the ring meanwhile
 }
 
 fn main() {

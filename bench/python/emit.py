@@ -1,9 +1,9 @@
-"""The cost of a call in a Python program: by handle, by name, at level 0; compared with
-prometheus_client's gauge, and with one HTTP POST per point.
+"""Measures the cost of a call in a Python program: by handle, by name, and at level 0. For
+comparison, it measures prometheus_client's gauge, and an HTTP POST per point.
 
-The program runs under `sonde run`. A round runs every loop once, so that disturbances affect all;
-the median of the rounds counts. Figures include the loop itself; `net` is without it: minus the
-empty loop in the same rounds.
+The program runs under `sonde run`. A round runs every loop once, so that disturbances affect all
+loops. The result is the median of the rounds. Figures include the loop itself, except for `net`,
+from which the time of an empty loop in the same rounds is subtracted.
 """
 
 import http.client
@@ -24,7 +24,7 @@ ROUNDS, CALLS, POSTS = 31, 20000, 50
 
 
 def rounds_of(loops):
-    """The median nanoseconds per call of each loop."""
+    """Runs the loops; returns the median nanoseconds per call of each."""
     times = {name: [] for name in loops}
     for _ in range(ROUNDS):
         for name, (loop, calls) in loops.items():
@@ -32,7 +32,7 @@ def rounds_of(loops):
             start = time.perf_counter_ns()
             loop(r)
             times[name].append((time.perf_counter_ns() - start) / calls)
-            time.sleep(0.002)  # the agent reads
+            time.sleep(0.002)  # the agent drains the ring meanwhile
     return {name: statistics.median(t) for name, t in times.items()}
 
 
@@ -97,7 +97,7 @@ def loops():
     try:
         import prometheus_client
     except ImportError:
-        print("bench: prometheus_client is not here (python3-prometheus-client): left out", file=sys.stderr)
+        print("bench: prometheus_client is not installed (python3-prometheus-client): left out", file=sys.stderr)
     else:
         gauge = prometheus_client.Gauge("loss", "a loss")
 

@@ -1,8 +1,9 @@
-"""One million points as a table in Python: from a recording, and from a server (`sonde replay`)
-over HTTP; and from a server whose series have no common instants, so that all times have to be
-sent. For comparison: the same as JSON (http.client and json), converted to the same columns of
-numbers, which is what programs did before. A round does each once; the median of the rounds counts
-(`first`: nothing was read or imported before). It also measures a query for one value."""
+"""Measures how long a million points take to become a table in Python: from a recording; over HTTP
+from a server (`sonde replay`); and from a server whose series have no common time stamps, so that
+it has to send all of them. For comparison, the same points come as JSON (http.client and json) and
+become the same columns of numbers, as programs did before. A round does each once. The result is
+the median of the rounds; `first` is the time in a program that has not read or imported anything
+before. The bench also measures a query for one value."""
 
 import array
 import contextlib
@@ -28,7 +29,7 @@ sys.path[:0] = [os.path.join(BUILD, "bindings/python"), os.path.join(BUILD, "pyt
 
 
 def record(path, apart_ns=0):
-    """Series that are sampled at the same instants, or with this distance between each other."""
+    """Records series whose points have the same time stamps, or time stamps `apart_ns` apart."""
     with subprocess.Popen([WRITE, path], stdin=subprocess.PIPE, text=True) as writer:
         for k in range(SERIES):
             value = 50.0

@@ -1,15 +1,16 @@
-"""The questions of a dashboard over HTTP, asked of sonde, VictoriaMetrics and Prometheus with the
-same data: 100 series at 10 Hz for an hour, put as single points; averages over 1 s, of each series
-by itself and over all series. No two requests in turn ask for the same window:
+"""Measures the queries of a dashboard over HTTP, with the same data in sonde, VictoriaMetrics and
+Prometheus: 100 series at 10 Hz for an hour, written as single points. The queries compute averages
+over 1 s, of each series and over all series. Two consecutive requests never have the same window,
+except in `again`:
 
 - `random`: windows of 300 s at random places; `sliding`: a window of 300 s that moves on by 5 s;
-- `whole`: the hour as maxima of 60 s; `again`: one window of 300 s again and again;
-- `first`: the first answer of a server that has just started, its files out of the page cache;
-- `refresh`: 20 panels of 5 series each, the window moves on by 5 s after all 20.
+- `whole`: the hour as maxima of 60 s; `again`: the same window of 300 s each time;
+- `first`: the first answer after the start of a server whose files are not in the page cache;
+- `refresh`: 20 panels of 5 series each; the window moves on by 5 s after each set of 20.
 
-sonde answers twice: for a closed recording, and for one that its agent has open (`…_live`).
-VictoriaMetrics keeps no cache of answers (-search.disableCache); Prometheus has none. wrk is the
-client of all of them."""
+sonde is measured twice: with a closed recording, and with one that its agent has open (`…_live`).
+VictoriaMetrics runs without its cache of answers (-search.disableCache); Prometheus has none. wrk
+is the client of all servers."""
 
 import os
 import random
@@ -31,7 +32,7 @@ CROWDS, FIRST_ROUNDS, PANELS = (8, 64), 5, 20
 
 
 def data():
-    """Percentages with two decimals that vary slowly, like utilisations."""
+    """Makes slowly varying percentages with two decimals, like utilisations."""
     source = random.Random(7)
     columns = {}
     for i in range(SERIES):
@@ -49,7 +50,7 @@ def starts(seed):
 
 
 def questions(path):
-    """Name: the paths that are asked for in turn."""
+    """Returns name of the measurement → paths that are requested in turn."""
     sliding = range(START, START + SECONDS - WINDOW, 5)
     asked = {}
     for fold in ("each", "all"):
@@ -62,7 +63,8 @@ def questions(path):
 
 
 def first_ms(server, paths):
-    """The first answer of a server that has just started: its files are not in the page cache."""
+    """Measures the first answer after the start of a server whose files are not in the page
+    cache."""
     took = []
     for path in paths[:FIRST_ROUNDS]:
         server.stop()

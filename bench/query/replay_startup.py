@@ -1,6 +1,6 @@
-"""The time until `sonde replay` has answered its first query, on recordings of 1 GiB each as killed
-writers leave them (2 of them; SONDE_BENCH_GIB=10 makes it 10). For comparison: the same with an
-empty recording, which is the cost of starting a process and a server."""
+"""Measures the time until `sonde replay` has answered its first query, with two recordings of 1 GiB
+each, as killed writers leave them (SONDE_BENCH_GIB sets their number). For comparison, it measures
+an empty recording, which shows the cost of starting a process and a server."""
 
 import os
 import re
@@ -21,7 +21,7 @@ GIB, ROUNDS = int(os.environ.get("SONDE_BENCH_GIB", "2")), 5
 
 
 def up_ms(path):
-    """From the start of the process to the end of an answer about all its data."""
+    """Measures from the start of the process to the end of an answer that needs all data."""
     began = time.monotonic()
     process = subprocess.Popen([SONDE, "replay", path], stderr=subprocess.PIPE, text=True)
     try:

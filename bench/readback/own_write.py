@@ -1,9 +1,10 @@
-"""The time until a program reads its own write: from before it emits a point to the answer that
-contains it, by query() and by `sonde query` as a subprocess.
+"""Measures the time until a program reads its own write: from the begin of the emitting call to the
+end of the answer that has the point, by query() and by `sonde query` as a subprocess.
 
-For comparison, in the same rounds, the minimum cost of such a query: the same client's request that
-reads no data (`/healthz`), and a subprocess that does nothing (`sonde version`). `questions` is the
-number of queries until the answer contains the point: 1 if writes are read back.
+In the same rounds, the bench measures the minimum cost of such a query, for comparison: a request
+of the same client that reads no data (`/healthz`), and a subprocess that does nothing (`sonde
+version`). `questions` is the number of queries until the answer contains the point. It is 1 if the
+first query after a write returns the point.
 
 With SONDE_BENCH_DRAGON=yes, get_data() is also compared with that of the Dragon Telemetry Service;
 tests/python/dragon_original.sh installs it (60 MB).
@@ -42,8 +43,8 @@ def by_command(metric):
 
 
 def measure(emit, last, nothing, rounds):
-    """Nanoseconds of each write with its answer, of each bare request, and the number of queries
-    per write."""
+    """Measures in rounds; returns the nanoseconds of each write with its answer, the nanoseconds of
+    each bare request, and the number of queries per write."""
     own, bare, questions = [], [], 0
     for i in range(rounds):
         start = time.perf_counter_ns()
@@ -57,8 +58,8 @@ def measure(emit, last, nothing, rounds):
 
 
 def by_get_data(package, path):
-    """The same program for both: add_data() and get_data(), which returns the last point of a
-    second."""
+    """Measures add_data() and get_data(), in the same way for sonde and for Dragon. get_data()
+    returns the last point of a second."""
     telemetry = importlib.import_module(package)
     emitter, client = telemetry.Telemetry(), telemetry.AnalysisClient()
     client.connect(timeout=60)
@@ -105,7 +106,7 @@ def program():
     import sonde
 
     socket = os.environ.pop("SONDE_SOCKET")
-    outside = sonde.AnalysisClient()  # does not know the agent
+    outside = sonde.AnalysisClient()  # a client that does not know the agent
     outside.connect()
     os.environ["SONDE_SOCKET"] = socket
     client = sonde.AnalysisClient()
@@ -117,7 +118,7 @@ def program():
         def ask():
             try:
                 found = client.query(metric, start=time.time() - 1)
-            except sonde.ClientError:  # does not exist yet
+            except sonde.ClientError:  # the metric does not exist yet
                 return None
             return found[0].values[-1] if len(found) and len(found[0].values) else None
         return ask

@@ -1,8 +1,8 @@
-"""`sonde compare` of 200 pairs of synthetic runs (SONDE_BENCH_PAIRS), with and without a change of
-3 % of one span: how many changes are found, how many are named where nothing has changed.
+"""Runs `sonde compare` on 200 pairs of synthetic runs (SONDE_BENCH_PAIRS), with and without a
+change of one span by 3 %. Counts the changes that it finds, and those that it reports by mistake.
 
 The noise is that of tests/unit/report/test_difference.c, "steps of a training": log-normal
-durations that are like those of their neighbours, outliers of 2 to 10 times the duration, a
+durations that are correlated with their neighbours, outliers of 2 to 10 times the duration, and a
 warm-up. Each run is a recording of two spans, of which `load` never changes. The seed is fixed, so
 the figures are the same each time.
 """

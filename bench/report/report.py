@@ -1,8 +1,8 @@
-"""Reports and statistics of a recording of SONDE_BENCH_NODES nodes (default: 1,000), 1 h, 100
-metrics, beside their budgets.
+"""Measures reports and statistics of a recording of SONDE_BENCH_NODES nodes (default: 1,000), an
+hour and 100 metrics, compared with their budgets.
 
-`sonde simulate` makes the recording, as its nodes' files while it runs. Each figure is the fastest
-of three rounds; `cpu_s` is the processor time of that round, which a busy machine changes less.
+`sonde simulate` makes the recording. Each figure is the fastest of three rounds. `cpu_s` is the
+processor time of that round, on which other load of the machine has less effect.
 """
 
 import os

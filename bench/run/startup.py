@@ -1,5 +1,5 @@
-"""The time that `sonde run` adds to a command that does nothing: start, a node's telemetry, the
-recording, the summary."""
+"""Measures the time that `sonde run` adds to a command that does nothing: for the start, the
+telemetry of the node, the recording and the summary."""
 
 import os
 import statistics

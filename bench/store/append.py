@@ -1,5 +1,5 @@
-"""The speed of appending: Prometheus' own in-process bench (promtool tsdb bench write) and
-bench_store, alternating."""
+"""Compares the speed of appending: bench_store in turn with Prometheus' own in-process bench
+(promtool tsdb bench write)."""
 
 import json
 import os

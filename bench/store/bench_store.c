@@ -1,11 +1,11 @@
-// bench_store.c - the cost of the store: appending, reading, opening, bytes per value. One JSON
+// bench_store.c - measures the store: appending, reading, opening, bytes per value. Prints one JSON
 // object a line.
 //
 //     bench_store [recordings | rows | hot | recent | small | open | points | index | ticks]
 //
-// Without an argument all but `hot` (rows without the merging) and `open` (writes a file of 1 GiB).
-// SONDE_DATA names the folder with recordings; without it those measurements are skipped. The
-// scripts in this folder measure other databases for comparison.
+// Without an argument, it runs all but `hot` (rows without merging) and `open` (writes a file of
+// 1 GiB). SONDE_DATA names the folder with recordings; without it, the measurements of recordings
+// are skipped. The scripts in this folder measure other databases for comparison.
 #include "base/clock.h"
 #include "base/error.h"
 #include "store/import.h"
@@ -79,7 +79,8 @@ void bench_define(struct store *s, uint32_t count, uint32_t *ids)
     }
 }
 
-// Values like a node's: a third constant, a third counters, a third gauges with one decimal.
+// Makes values like those of a node: a third of the columns are constants, a third are counters,
+// and a third are gauges with one decimal.
 static double next_value(double previous, int column, uint32_t random)
 {
     if (column % 3 == 0)
@@ -89,7 +90,7 @@ static double next_value(double previous, int column, uint32_t random)
 
 // ── Appending ────────────────────────────────────────────────────────────────────────────────────
 
-// The minimum for appending: a copy of the rows.
+// Measures a copy of the rows, which is the minimum cost of appending.
 static double copy_rate(const double *from, size_t bytes_each, size_t count, size_t values_each)
 {
     enum { RING = 1024 };
@@ -124,7 +125,7 @@ double bench_append_rows(struct store *s, int64_t rows)
     return bench_seconds_since(start);
 }
 
-// The last half hour of a recording: its blocks fit the processor's cache.
+// Measures the last half hour of a recording, whose blocks fit into the processor's cache.
 static void recent(void)
 {
     struct store *s = bench_open_store("recent");
@@ -161,10 +162,10 @@ static void rows(bool merge)
     unlink(bench_path("rows"));
 }
 
-// With 100,000 series, a tail consists of two runs that are sorted by series. Processor time per
-// point (Zen 4): 17 ns, of which the copy into the tail takes 6, the block 5, sorting 4, the
-// checksum 2, each a pass over 1.5 MB. The kernel takes another 6 ns for new pages of the file: 21
-// bytes per point.
+// Measures the appending of single points to 100,000 series, where a tail consists of two runs that
+// are sorted by series. Processor time per point (Zen 4): 17 ns. Of these, the copy into the tail
+// takes 6, the block 5, sorting 4, and the checksum 2; each is a pass over 1.5 MB. The kernel takes
+// another 6 ns for new pages of the file, which has 21 bytes per point.
 static void points(void)
 {
     static struct store_point batch[10000];
@@ -207,8 +208,8 @@ static double thread_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-// The longest call of store_tick until nothing is left to merge, in processor time (without other
-// programs) and in wall time.
+// Measures the longest call of store_tick() until nothing is left to merge, in processor time (to
+// which other programs add nothing) and in wall time.
 static void longest_tick(struct store *s, const char *what)
 {
     double longest = 0, longest_wall = 0, all = 0;
@@ -320,7 +321,7 @@ int main(int argc, char **argv)
         reading_small();
     if (!strcmp(only, "open"))
         reading_open_large();
-    if (!strcmp(only, "write") && argc > 2) { // for other benches: writes that file to a given path
+    if (!strcmp(only, "write") && argc > 2) { // for other benches: writes a file to a path
         reading_write_large();
         bench_check(rename(bench_path("large"), argv[2]) ? -errno : 0, argv[2], NULL);
     }

@@ -1,5 +1,5 @@
-"""The size of a value on disk: the recording of a node, a GPU recording and a random walk, stored
-by sonde and by other databases."""
+"""Measures the size of a value on disk in sonde and in other databases, for the recording of a
+node, a recording of GPUs and a random walk."""
 
 import csv
 import gzip
@@ -25,7 +25,7 @@ def node_recording():
 
 
 def gpu_recording():
-    """Real samples of 8 GPUs: memory in bytes, memory and compute use in percent."""
+    """Reads real samples of 8 GPUs: memory in bytes, memory and compute use in percent."""
     columns, stamps = {}, []
     with gzip.open(f"{DATA}/gpu-bdb/worker_0.csv.gz", "rt") as f:
         for row in csv.DictReader(f):
@@ -40,7 +40,7 @@ def gpu_recording():
 
 
 def random_walk():
-    """A temperature-like walk in steps of 0.1, ten series, 100 ms apart."""
+    """Makes ten series of random walks in steps of 0.1, like temperatures, 100 ms apart."""
     source = random.Random(1)
     columns = {}
     for i in range(10):

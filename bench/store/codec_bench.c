@@ -1,11 +1,11 @@
-// codec_bench.c - speed and size of the codecs, as JSON lines.
+// codec_bench.c - measures the speed and the size of the codecs. Prints one JSON object a line.
 //
 //     bench_codec [DIRECTORY WITH RECORDINGS]
 //
-// Speeds are for columns of 1024 values that stay in the cache, the best of several rounds,
+// A speed is that of the best of several rounds, for columns of 1024 values that stay in the cache,
 // compared with a bare loop that unpacks 10-bit numbers and adds them up. Sizes are those of
-// recordings (node-10hz.csv.gz, gpu-bdb/) if the directory has them, and of synthetic columns, cold
-// ones through zstd.
+// recordings (node-10hz.csv.gz, gpu-bdb/) if the directory has them, and of synthetic columns. Cold
+// columns are compressed with zstd.
 #include "base/clock.h"
 #include "store/codec_parts.h"
 #include "store/codec_table.h"
@@ -61,7 +61,7 @@ static void add_up(struct job *j)
     codec_summarise_plain(j->values, N, &j->summary);
 }
 
-// The bare loop: only unpacks groups of 10-bit numbers and adds them up.
+// The bare loop, which only unpacks groups of 10-bit numbers and adds them up.
 static inline __attribute__((always_inline)) void add_groups(struct job *j)
 {
     enum { WIDTH = 10, ROWS = GROUP / LANES };
@@ -113,7 +113,7 @@ static void unpack_and_add(struct job *j)
         add_groups_plain(j);
 }
 
-// Billions of values per second in the best round.
+// Returns the billions of values per second in the best round.
 static double rate(void (*work)(struct job *), struct job *job)
 {
     double best = 0;

@@ -1,8 +1,8 @@
-// index.c - a million series: the cost of defining them, opening the file, finding some of them,
-// and keeping the index.
+// index.c - measures a million series: their definition, the opening of their file, lookups, and
+// the memory of the index.
 //
-// 1000 metrics on 1000 hosts. A lookup does what a query does: it finds the metric's series with a
-// given label.
+// The series are 1000 metrics on 1000 hosts. Like a query, a lookup finds the series of a metric
+// with a given label.
 #include "reading.h"
 
 #include "base/clock.h"
@@ -37,7 +37,7 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// The number of series of both the metric and the host.
+// Returns the number of series with both the metric and the host.
 static size_t find(struct store_snapshot *s, uint32_t m, uint32_t h)
 {
     char name[32], host[32];

@@ -1,6 +1,6 @@
-// raw_doubles.c - the simple alternative to cold blocks, for comparison: the same columns as plain
-// doubles, in pieces of the same size, each with its time stamps in front and compressed with zstd
-// at its usual level.
+// raw_doubles.c - the simple alternative to cold blocks, for comparison. It stores the same columns
+// as plain doubles, in pieces of the same size. Each piece begins with its time stamps and is
+// compressed with zstd at its usual level.
 //
 //     a part of a cold block  ─▶  t[rows]  v[column 0]  v[column 1] …  ─▶  a frame
 //
@@ -18,7 +18,7 @@
 
 enum { ZSTD_LEVEL = 3 };
 
-// A sequence of words in a frame: time stamps, values, time stamps…
+// A sequence of words in a frame; time stamps and values alternate.
 struct stretch {
     size_t words;
     bool values;

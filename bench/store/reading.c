@@ -1,25 +1,27 @@
-// reading.c - the cost of reading: opening a file, snapshots, averages over decoded values and over
-// summaries.
+// reading.c - measures reading: the opening of a file, snapshots, averages over decoded values and
+// over summaries.
 //
-// The limits of averages over decoded values (Zen 4 at 3.4 GHz, AVX-512; a hot column is 1024
-// values, a third of them constants, counters that wrap, decimals; ns a column):
+// The limits of averages over decoded values were found on a Zen 4 at 3.4 GHz with AVX-512. A hot
+// column has 1024 values; a third of the columns are constants, counters that wrap, and decimals
+// each. Times are in ns per column.
 //
-// Decoding takes 80, 320 and 170: 190 on average. Of these, 75 are the 128 stores of 64 bytes, one
-// every two cycles; counters are bound by the shuffles of their running sums. Adding up the decoded
-// values takes 55. Finding a column, and checking and copying its bytes, takes 80 in the nearest
-// caches, which makes 3.1 G values/s (hot_recent). Over 72 MB, with each column on a page of its
-// own, it takes 80 more, although its lines are prefetched two columns ahead: 2.5 (hot).
-// Prefetching three columns ahead, prefetching into the second cache, or huge pages (4 %) change
-// little; without prefetching it is 2.0.
+// Decoding takes 80, 320 and 170 for the three kinds, 190 on average. Of these, 75 are the 128
+// stores of 64 bytes, one every two cycles; counters are bound by the shuffles of their running
+// sums. Adding up the decoded values takes 55. Finding a column, and checking and copying its
+// bytes, takes 80 in the nearest caches, which makes 3.1 G values/s (hot_recent). Over 72 MB, with
+// each column on its own page, this takes 80 more, although the lines are prefetched two columns
+// ahead; that makes 2.5 (hot). Prefetching three columns ahead, prefetching into the second cache,
+// or huge pages (4 %) change little; without prefetching it is 2.0.
 //
-// Cold columns: zstd is 4 % of the time. A recording of a node unpacks at 9.6 G values/s, because
-// most of it takes no bytes at all. A decoded value takes 8 bytes; writing and adding these alone
-// runs at 7.5. The rest is the table: tokens to numbers, sums of columns, running sums. (Adding
-// dense tokens with AVX-512 instead of plain SSE changes nothing: 0.90 and 0.92.)
+// Cold columns: zstd takes 4 % of the time. zstd alone unpacks the recording of a node at 9.6 G
+// values/s, because most values take no bytes. A decoded value takes 8 bytes; a loop that only
+// writes and adds values of 8 bytes runs at 7.5. The rest of the time is the decoding of the table:
+// tokens to numbers, sums of columns, running sums. (Adding dense tokens with AVX-512 instead of
+// plain SSE changes nothing: 0.90 and 0.92.)
 //
-// The alternative, plain doubles under zstd (raw_doubles.c): 0.56 G values/s and 0.20 bytes a
-// value, where this recording takes 0.90 and 0.08. (On the synthetic rows of this bench, which
-// repeat after 64, zstd reaches 1.3 G values/s and 0.05 bytes, and sonde 0.63 and 0.35.)
+// The alternative, plain doubles under zstd (raw_doubles.c), reaches 0.56 G values/s and 0.20 bytes
+// a value for this recording; sonde reaches 0.90 and 0.08. (The synthetic rows of this bench repeat
+// after 64. For them zstd reaches 1.3 G values/s and 0.05 bytes, and sonde 0.63 and 0.35.)
 #include "reading.h"
 
 #include "base/clock.h"
@@ -34,7 +36,7 @@
 #include <zstd.h>
 
 enum {
-    ROUNDS = 7, // the best one counts, because the machine is shared
+    ROUNDS = 7, // the result is the best round, because other programs may use the machine
     LARGE_STEP_ROWS = 100000,
     SMALL_ROWS = 3000,
     SNAPSHOTS = 20000,
@@ -48,7 +50,7 @@ enum { BARE_VALUES = 1024, BARE_WIDTH = 10, BARE_REPEATS = 50000 };
 
 static uint32_t packed[BARE_VALUES * BARE_WIDTH / 32 + LANES];
 
-// One number after the other, without vectorisation.
+// Unpacks one number after another, without vectorisation.
 static uint64_t add_one_by_one(void)
 {
     uint64_t sum = 0;
@@ -60,7 +62,7 @@ static uint64_t add_one_by_one(void)
     return sum;
 }
 
-// The codecs' layout: 16 numbers side by side (codec_kernels.h), so that they are unpacked at once.
+// Unpacks 16 numbers at once, which lie side by side in the layout of the codecs (codec_kernels.h).
 static inline __attribute__((always_inline)) uint64_t add_side_by_side(void)
 {
     enum { ROWS = GROUP / LANES };
@@ -85,7 +87,7 @@ static inline __attribute__((always_inline)) uint64_t add_side_by_side(void)
     return sum;
 }
 
-// Enough partial sums that additions do not wait for each other.
+// Uses so many partial sums that additions do not wait for each other.
 static inline __attribute__((always_inline)) double add_doubles(const double *v, size_t count)
 {
     enum { SUMS = 32 };
@@ -153,7 +155,7 @@ static void choose_loops(void)
 #endif
 }
 
-// G values/s.
+// Returns G values/s.
 static double bare_rate(uint64_t (*loop)(void))
 {
     double best = 0;
@@ -181,8 +183,7 @@ void reading_bare_loops(void)
 
 // ── Averages ─────────────────────────────────────────────────────────────────────────────────────
 
-// Averages every series of the file, one after the other, each to its end. Returns values per
-// second.
+// Averages every series of the file, one after another. Returns values per second.
 static double average_all(struct store_reader *r, bool decode)
 {
     struct store_snapshot *s = store_snapshot_open(r);
@@ -212,7 +213,7 @@ static double average_all(struct store_reader *r, bool decode)
     return sum == sum ? rate : 0;
 }
 
-// Alternates with the measured code, so that both see the same load.
+// Runs a bare loop in turn with the measured code, so that both see the same load.
 static void beside_bare_loop(struct store_reader *r, bool decode, const char *what,
                              const char *kind)
 {
@@ -227,8 +228,8 @@ static void beside_bare_loop(struct store_reader *r, bool decode, const char *wh
     bench_say(metric, ours, "G values/s", "bare_unpack_add_vectors", bare);
 }
 
-// The minimum for cold blocks: zstd alone unpacks their frames. Returns values per second; 0: no
-// cold blocks.
+// Measures the minimum for cold blocks: zstd alone unpacks their frames. Returns values per second,
+// or 0 if there are no cold blocks.
 static double unpack_all(struct store_reader *r)
 {
     struct store_snapshot *s = store_snapshot_open(r);
@@ -329,8 +330,8 @@ void reading_all(const char *name, const char *kind)
 
 // ── Like a query ─────────────────────────────────────────────────────────────────────────────────
 
-// A snapshot and all points of all series: a dashboard's query to a job that has run for five
-// minutes.
+// Takes a snapshot and reads all points of all series, like a dashboard's query to a job that has
+// run for five minutes.
 static double small_ms(struct store_reader *r)
 {
     double best = 1e9;
@@ -361,8 +362,8 @@ void reading_small(void)
 
 // ── A large file ─────────────────────────────────────────────────────────────────────────────────
 
-// Writes a file as a killed writer leaves it: many blocks, because they were not merged, and no
-// holes.
+// Writes a file as a killed writer leaves it: with many blocks, because they were not merged, and
+// without holes.
 double reading_write_large(void)
 {
     struct store *s = bench_open_store("large");

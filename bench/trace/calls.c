@@ -1,5 +1,5 @@
-// calls WHAT COUNT: nanoseconds of processor time a call of a loop in one process, on standard
-// output. Other programs on the machine hardly change it.
+// calls WHAT COUNT: prints the nanoseconds of processor time per call of a loop. Other programs on
+// the machine hardly change this time.
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// messages WHAT COUNT: nanoseconds a call of a loop over ranks, printed by rank 0; of `self`, which
-// has one rank, processor time. Built with each MPI's own compiler by trace.py.
+// messages WHAT COUNT: rank 0 prints the nanoseconds per call of a loop of MPI calls. For `self`,
+// which uses one rank, it is processor time. trace.py builds it with the compiler of each MPI.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     clockid_t clock = self ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
     double begin = now_ns(clock);
     for (long i = 0; i < count; i++) {
-        if (self) { // no other process: what the call itself costs
+        if (self) { // measures the call itself, without another process
             MPI_Allreduce(&from, &to, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
         } else if (!ping_pong) {
             MPI_Allreduce(&from, &to, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);

@@ -1,5 +1,6 @@
-"""What `sonde run --trace` costs: loops in pairs, with and without the library, in one job each.
-MPI's loops run under each MPI whose compiler is there, on two processors."""
+"""Measures the cost of `sonde run --trace` with pairs of loops, with and without the library, each
+in its own job. Loops of MPI calls run under each MPI whose compiler is installed, on two
+processors."""
 
 import os
 import pathlib

@@ -1,14 +1,17 @@
-// The waiting times of a person, and the costs of the page: bytes, first paint, 1,000 nodes of an
-// hour, 100 live charts.
+// Measures how long a user of the page waits, and the costs of the page.
 //
-//   bytes          transferred by a first visit
-//   first paint    from the start of the navigation to the first contentful paint, browser's cache empty; and to the first line
-//   many nodes     from the start of the navigation until the overview, 1,000 rows of an hour and all charts on the screen have their data
-//   frames         intervals between frames while 100 charts are live, and what the page's thread and the server take for it
+//   bytes          the bytes that a first visit transfers
+//   first paint    the time from the start of the navigation to the first contentful paint, with
+//                  an empty cache, and to the first line of a chart
+//   many nodes     the time from the start of the navigation until the overview, 1,000 rows of an
+//                  hour and all charts on the screen have their data
+//   frames         the intervals between frames while 100 charts are live, and the processor time
+//                  of the page's thread and of the server meanwhile
 //
-// `node page.mjs visits manyNodes frames` runs these. Each figure is a JSON object: `budget` is the
-// target, `ratio` the used share of it; above 1 it is missed. A busy machine affects the figures.
-// The server's share is that of the serving process, minus its load without a page.
+// `node page.mjs visits manyNodes frames` runs all of them. Each figure is a JSON object: `budget`
+// is the target, `ratio` the used share of it; above 1 the target is missed. Other load on the
+// machine affects the figures. The server's share is that of the serving process, minus its load
+// without a page.
 import { readFileSync } from 'node:fs';
 import { browser, endAll, folder, need, said, start, tab, until } from '../../tests/web/harness.mjs';
 
@@ -16,7 +19,7 @@ need('page', 'packages', 'chromium');
 const VISITS = Number(process.env.SONDE_BENCH_VISITS ?? 7);
 const SECONDS = Number(process.env.SONDE_BENCH_SECONDS ?? 10);
 const CHARTS = 100;
-const TICKS_A_SECOND = 100; // of /proc/PID/stat
+const TICKS_A_SECOND = 100; // the unit of times in /proc/PID/stat
 
 const report = (metric, value, unit, budget, more = {}) =>
   console.log(JSON.stringify({ bench: 'web', metric, value: Number(value.toPrecision(4)), unit, budget, ratio: Number((value / budget).toPrecision(3)), ...more }));
@@ -35,7 +38,7 @@ async function simulate(options) {
   return { pid: sim.child.pid, url: `${url}?token=${token}`, stop };
 }
 
-// Seconds of processor time of the serving process.
+// Returns the seconds of processor time of the serving process.
 function cpuSeconds(pid) {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND;
@@ -44,7 +47,7 @@ function cpuSeconds(pid) {
 const pause = (seconds) => new Promise((go) => setTimeout(go, 1000 * seconds));
 const lines = () => window.sonde?.drawn().charts.some((c) => c.lines.length) && performance.now();
 
-// A visit with an empty cache: its times, and its bytes.
+// Visits the page with an empty cache; returns the times and the bytes.
 async function visit(b, url, ready) {
   const page = await tab(b);
   const session = await page.context().newCDPSession(page);

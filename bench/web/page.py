@@ -1,5 +1,5 @@
-"""The page in Chromium, compared with the budgets in docs/page.md. page.mjs prints a line for each
-figure."""
+"""Measures the page in Chromium, compared with the budgets in docs/page.md. page.mjs prints a line
+for each figure."""
 
 import os
 import shutil

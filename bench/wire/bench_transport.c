@@ -1,10 +1,10 @@
-// bench_transport.c - a node's large answers over each transport: bytes per second, and the
-// processor time of the answering process.
+// bench_transport.c - measures a node's large answers over each transport: bytes per second, and
+// the processor time of the node's process.
 //
-// The node is a process of its own, so that its processor time can be measured. The same answer
-// (COPY of a store of random doubles, which makes it large) is requested over all transports in
-// turn. For the peer, the node's process makes the same answer and discards it: the difference is
-// the cost of sending.
+// The node is a separate process, so that its processor time can be measured. The hub requests the
+// same answer over all transports in turn: a COPY of a store of random doubles, which is large. For
+// the peer, the node's process makes the same answer and discards it. The difference is the cost of
+// sending.
 #include "ask/copy_wire.h"
 #include "ask/questions.h"
 #include "base/clock.h"
@@ -24,7 +24,7 @@ static const int64_t PATIENCE_NS = 60 * INT64_C(1000000000);
 static const char *const transports[] = {"tcp", "fabric:tcp", "fabric:shm"};
 enum { TRANSPORTS = sizeof transports / sizeof *transports };
 
-// The commands for a node's process, a byte each; its answer is a struct said.
+// The commands for the node's process, a byte each. It answers with a struct said.
 enum order { CPU = 'c', MAKE = 'm', END = 'e' };
 struct said {
     double cpu_s;

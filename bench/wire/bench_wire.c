@@ -1,9 +1,9 @@
-// bench_wire.c - queries to many nodes over the real protocol, all of them in this process: a hub
-// on one loop, the links on another, a store each.
+// bench_wire.c - measures queries to many nodes over the real protocol. All nodes are in this
+// process, each with its own store: the hub runs on one loop, the links on another.
 //
-// The peer is query_run over the same stores in one process. The difference is the cost of the wire
-// and of the nodes' part of the work. On a cluster the nodes share that part. Bytes on the wire are
-// compared with 16 bytes for each point of the query.
+// The peer is query_run() over the same stores in one process. The difference is the cost of the
+// protocol and of the nodes' part of the work, which the nodes of a cluster do in parallel. Bytes
+// on the wire are compared with 16 bytes for each point of the query.
 #include "ask/query_wire.h"
 #include "ask/questions.h"
 #include "base/clock.h"
@@ -22,7 +22,7 @@ enum {
     METRICS = 100, // of each node
     SECONDS = 300, // at 1 Hz
     ROUNDS = 51,
-    ROUNDS_WIDE = 11,     // with as many nodes as the descriptor limit allows
+    ROUNDS_WIDE = 11,     // rounds with as many nodes as the descriptor limit allows
     QUESTION_BYTES = 100, // about the size of the smallest question and answer
     NODES_MOST = 10000,
 };
@@ -167,8 +167,7 @@ static void pass(int side)
             return;
 }
 
-// The kernel's time to carry a question to every node and an answer back, with one thread at both
-// ends.
+// Lets the kernel carry a question to every node and an answer back, with one thread at both ends.
 static void bare_round(void)
 {
     pass(0);
@@ -279,7 +278,7 @@ int main(void)
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     bench(NODES, ROUNDS, true);
-    // Four descriptors per node: both ends, and the peer's.
+    // A node takes four descriptors: both ends of its connection, and both of the idle one.
     size_t most = ((size_t)limit.rlim_cur - 100) / 4;
     bench(most < NODES_MOST ? most : NODES_MOST, ROUNDS_WIDE, false);
     return 0;

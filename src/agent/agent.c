@@ -1,15 +1,16 @@
-// agent.c - the agent's life: start, the event loop, the end.
+// agent.c - starts the agent, runs its event loop, and ends it.
 //
 //   sampling thread ──rows──▶ queue ──wake──▶┐
 //   programs ──rings, doorbells─────────────▶│ this thread: store, ingest, sockets, timers
 //   senders, scripts ──text lines───────────▶┘
 //
 // A timer polls the rings: DRAIN_FAST_MS after one was more than a quarter full, then at doubling
-// intervals up to DRAIN_SLOW_MS, and every DRAIN_QUIET_MS after some seconds without data. A
-// doorbell is handled at once. A request for a drain (wire/drain.h) is handled after a rest.
-// Without programs there is no poll. The agent counts a fault while it runs (a full disk, a source
-// that fails), and its other parts continue. At the end the agent accepts all pending connections,
-// reads each to its end, drains the rings, takes a last sample and closes the store.
+// intervals up to DRAIN_SLOW_MS, and every DRAIN_QUIET_MS after some seconds without data. The
+// agent drains the rings at once after a doorbell, and after a rest when a process requests it
+// (wire/drain.h). Without programs it does not poll. If a part fails while the agent runs (a full
+// disk, a broken source), the agent counts the fault, and its other parts continue. At the end the
+// agent accepts all pending connections, reads each to its end, drains the rings, takes a last
+// sample and closes the store.
 #include "agent/agent.h"
 
 #include "agent/collectors.h"
@@ -40,15 +41,16 @@ enum {
     TICK_MS = 250, // interval of the store's periodic work while data arrive
     // the interval without other data: each sample is followed by a tick anyway
     TICK_IDLE_MS = 2000,
-    ROWS_MS = 20,        // longest time for rows of samples while other work waits
-    END_DRAIN_MS = 2000, // limit for draining programs that still write at the end
+    ROWS_MS = 20,        // time limit for storing rows of samples while other work waits
+    END_DRAIN_MS = 2000, // time limit at the end for draining programs that still write
     CONTROL_PIECE_SIZE = 4096,
-    // the agent rests from such requests for this multiple of the last drain's duration
+    // after a requested drain, the agent rests for this multiple of its duration
     REST_SHARE = 3,
     REST_MAX_MS = 10,
     SLACK_SHARE = 8, // share of the agent's memory that malloc may keep after merges and bursts
 };
-static const double FULL_FAST = 0.25; // how full the fullest ring is when the next poll comes soon
+// if the fullest ring is fuller than this, the next poll comes soon
+static const double FULL_FAST = 0.25;
 
 enum { END_SIGNALS = 3 };
 static const int end_signals[END_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
@@ -62,15 +64,15 @@ struct agent {
     uv_loop_t loop;
     bool loop_made, stopping;
     uv_async_t rows;
-    uv_timer_t drain, tick, asked;
+    uv_timer_t drain, tick, rest;
     uv_signal_t signals[END_SIGNALS];
     uv_poll_t control;
     uv_prepare_t news;
     struct process_memory_keeper memory_keeper;
     size_t hosts; // number of hosts with series at the last report
     uint64_t drain_ms;
-    int64_t rest_until_ns; // monotonic time: no requested drain before it
-    unsigned empty_rounds; // drains in a row that found nothing
+    int64_t rest_until_ns; // monotonic; requested drains wait until then
+    unsigned empty_rounds; // number of consecutive drains that found no data
 };
 
 // ---- rings ----
@@ -85,7 +87,7 @@ static void stop(struct agent *a)
     uv_stop(&a->loop);
 }
 
-// If there are cells to sample, the agent has to wake at each instant.
+// Wakes the agent at each instant if there are cells to sample.
 static void note_company(struct agent *a, uint64_t programs)
 {
     struct connections_stats connections;
@@ -94,14 +96,14 @@ static void note_company(struct agent *a, uint64_t programs)
                       programs || connections.senders || a->parts.options->udp_port);
 }
 
-// A requested drain does not affect the poll interval.
-static void drain(struct agent *a, bool asked)
+// Drains the rings, and sets the next poll. A requested drain does not affect the poll interval.
+static void drain(struct agent *a, bool requested)
 {
     double fullest = 0;
     bool any = ingest_drain(a->parts.ingest, &fullest) > 0;
-    a->empty_rounds = any ? 0 : a->empty_rounds + !asked;
+    a->empty_rounds = any ? 0 : a->empty_rounds + !requested;
     uint64_t slowest_ms = a->empty_rounds > QUIET_ROUNDS ? DRAIN_QUIET_MS : DRAIN_SLOW_MS;
-    a->drain_ms = fullest > FULL_FAST ? DRAIN_FAST_MS : asked ? a->drain_ms : a->drain_ms * 2;
+    a->drain_ms = fullest > FULL_FAST ? DRAIN_FAST_MS : requested ? a->drain_ms : a->drain_ms * 2;
     if (a->drain_ms > slowest_ms)
         a->drain_ms = slowest_ms;
     struct ingest_stats stats;
@@ -120,10 +122,10 @@ static void on_drain(uv_timer_t *timer)
     struct agent *a = timer->data;
     drain(a, false);
     if (uv_timer_get_due_in(&a->tick) <= a->drain_ms)
-        tick(a); // the agent is awake anyway
+        tick(a); // the agent has woken up anyway
 }
 
-// New points give the store work.
+// Starts the store's periodic work soon, because there are new points.
 static void tick_soon(struct agent *a)
 {
     if (!a->stopping && uv_timer_get_due_in(&a->tick) > TICK_MS)
@@ -140,17 +142,17 @@ static void on_bell(void *user)
     tick_soon(a);
 }
 
-static void on_asked_later(uv_timer_t *timer);
+static void on_rest_over(uv_timer_t *timer);
 
-// A process requests a drain before it answers a question. Such drains take at most a share of the
-// agent's time. Requests that arrive during the rest share the next drain.
-static void on_asked(void *user)
+// Called when a process requests a drain before it answers a query. Such drains take at most a
+// share of the agent's time. Requests that arrive during the rest share the next drain.
+static void on_drain_requested(void *user)
 {
     struct agent *a = user;
     int64_t began_ns = clock_monotonic_ns(), rest_ns = a->rest_until_ns - began_ns;
     if (rest_ns > 0 && !a->stopping) {
-        if (!uv_is_active((const uv_handle_t *)&a->asked))
-            uv_timer_start(&a->asked, on_asked_later,
+        if (!uv_is_active((const uv_handle_t *)&a->rest))
+            uv_timer_start(&a->rest, on_rest_over,
                            (uint64_t)((rest_ns + NS_PER_MS - 1) / NS_PER_MS), 0);
         return;
     }
@@ -164,18 +166,18 @@ static void on_asked(void *user)
     a->rest_until_ns = ended_ns + (rest_ns < most_ns ? rest_ns : most_ns);
 }
 
-static void on_asked_later(uv_timer_t *timer)
+static void on_rest_over(uv_timer_t *timer)
 {
-    on_asked(timer->data);
+    on_drain_requested(timer->data);
 }
 
 // ---- samples ----
 
-// Does the store's due work, and sets the timer for the next time.
+// Does the store's work that is due, and sets the timer for its next time.
 static void tick(struct agent *a)
 {
     parts_make_space(&a->parts);
-    // errors are logged once, and the store counts them
+    // the store logs each kind of error once, and counts them
     store_tick(a->parts.store, clock_realtime_ns());
     if (store_is_cut(a->parts.store)) {
         stop(a); // this agent ends, and the launcher starts another one
@@ -200,7 +202,7 @@ static void on_rows(uv_async_t *async)
 {
     struct agent *a = async->data;
     if (rows_take(&a->parts, a->connections, clock_monotonic_ns() + (int64_t)ROWS_MS * NS_PER_MS))
-        uv_async_send(async); // lets other pending work run first
+        uv_async_send(async); // continues later, so that other pending work runs first
     tick(a);
 }
 
@@ -221,7 +223,7 @@ static void tell(int fd, const char *format, const char *text)
         log_debug("no process reads the messages of this agent: %s", strerror(errno));
 }
 
-// ---- the end ----
+// ---- ending ----
 
 static void on_signal(uv_signal_t *handle, int number)
 {
@@ -229,7 +231,8 @@ static void on_signal(uv_signal_t *handle, int number)
     stop(handle->data);
 }
 
-// Reads collectors from the control descriptor; its end ends the agent.
+// Reads collectors from the control descriptor. When the launcher closes the other end, the agent
+// ends.
 static void on_control(uv_poll_t *poll, int status, int events)
 {
     struct agent *a = poll->data;
@@ -249,7 +252,8 @@ static void on_news(uv_prepare_t *handle)
     size_t hosts = store_host_count(a->parts.store);
     if (hosts == a->hosts ||
         a->hosts >
-            // the agent reports its own name and this many others; beyond that, it reports "any"
+            // the agent reports its own name and WIRE_HOST_SET_MAX others; with more, it reports
+            // "any"
             WIRE_HOST_SET_MAX + 1)
         return;
     a->hosts = hosts;
@@ -263,19 +267,19 @@ static void finish(struct agent *a)
     scripts_finish(a->scripts);
     agent_connections_finish(a->connections);
     int64_t until = clock_monotonic_ns() + (int64_t)END_DRAIN_MS * NS_PER_MS;
-    // Data that the store cannot take stay in the rings for the next agent.
+    // If the store cannot take data, they stay in the rings for the next agent.
     while (!store_is_cut(a->parts.store) && ingest_drain(a->parts.ingest, NULL) > 0 &&
            clock_monotonic_ns() < until)
         ;
     rows_take(&a->parts, a->connections, INT64_MAX);
-    self_metrics_be_due(a->parts.own); // this makes the last row of its own metrics final
+    self_metrics_be_due(a->parts.own); // this makes the last row of the agent's own metrics final
     sampler_take(a->parts.sampler, clock_realtime_ns());
     rows_take(&a->parts, a->connections, INT64_MAX);
     self_metrics_note_dropped(a->parts.own, a->parts.ingest, &a->parts.figures);
     parts_make_space(&a->parts);
 }
 
-// ---- the start ----
+// ---- starting ----
 
 // Accepts peers that have connected since open_sockets.
 static int serve_sockets(struct agent *a, struct error *e)
@@ -283,7 +287,8 @@ static int serve_sockets(struct agent *a, struct error *e)
     int listening[CONNECTIONS_LISTENERS_MAX] = {a->parts.listening, a->parts.abstract},
         udp = a->parts.udp;
     a->parts.listening = a->parts.abstract = a->parts.udp = -1;
-    struct connections_events events = {.bell = on_bell, .asked = on_asked, .user = a};
+    struct connections_events events = {
+        .bell = on_bell, .drain_requested = on_drain_requested, .user = a};
     return agent_connections_create(&a->loop, a->parts.ingest, listening, udp, &events,
                                     &a->connections, e);
 }
@@ -293,10 +298,9 @@ static int watch(struct agent *a, struct error *e)
     uv_async_init(&a->loop, &a->rows, on_rows);
     uv_timer_init(&a->loop, &a->drain);
     uv_timer_init(&a->loop, &a->tick);
-    uv_timer_init(&a->loop, &a->asked);
+    uv_timer_init(&a->loop, &a->rest);
     uv_prepare_init(&a->loop, &a->news);
-    a->rows.data = a->drain.data = a->tick.data = a->asked.data = a->control.data = a->news.data =
-        a;
+    a->rows.data = a->drain.data = a->tick.data = a->rest.data = a->control.data = a->news.data = a;
     int failed = 0;
     for (size_t i = 0; i < END_SIGNALS && !failed; i++) {
         failed = uv_signal_init(&a->loop, &a->signals[i]);
@@ -317,7 +321,7 @@ static int watch(struct agent *a, struct error *e)
                   : 0;
 }
 
-// Raises the limit of descriptors as far as the system allows, because every program keeps a
+// Raises the limit of descriptors as far as the system allows, because every program has an open
 // connection.
 static void raise_descriptor_limit(void)
 {
@@ -363,7 +367,7 @@ static void close_handle(uv_handle_t *handle, void *user)
         uv_close(handle, NULL);
 }
 
-// Closes the parts in the order of their dependencies. Skips parts that were never made.
+// Closes the parts in the order of their dependencies. Skips parts that were not created.
 static int close_all(struct agent *a, struct error *e)
 {
     parts_stop_sampling(&a->parts);
@@ -407,10 +411,10 @@ int agent_run(const struct agent_options *options, struct error *e)
     prctl(PR_SET_NAME, "sonde-agent");
     log_setup(getenv("SONDE_LOG") ? LOG_INFO : LOG_WARNING, "sonde-agent");
     signal(SIGPIPE, SIG_IGN);
-    // a file that reaches its size limit counts as a full disk, and must not end the agent
+    // if a file reaches its size limit, that counts as a full disk, and must not end the agent
     signal(SIGXFSZ, SIG_IGN);
     raise_descriptor_limit();
-    // A process that sees the socket may send a signal at once; it stays blocked until the loop
+    // A process that sees the socket may send a signal at once. Signals stay blocked until the loop
     // runs.
     sigset_t before;
     block_ends(&before);

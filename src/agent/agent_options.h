@@ -5,7 +5,7 @@
 #include "store/store.h"
 
 struct agent_options {
-    const char *folder;      // the run folder (mode 0700, our own); made if it is missing
+    const char *folder; // the run folder (mode 0700, owned by our user); created if it is missing
     const char *socket_path; // NULL = FOLDER/agent.sock
     const char *file_path;   // NULL = FOLDER/HOST.sonde
     // the folder to which the file moves when the run folder has no space (overflow.h); NULL = none
@@ -29,9 +29,9 @@ struct agent_options {
     size_t memory_bytes; // limit of the agent's memory without its mapped file; 0 = none
     double window_s;
     // The control descriptor; -1 = none. The agent writes "ready\n" to it when the socket listens,
-    // or "error TEXT\n", and later "hosts\n" when the store has series of a new host (of some 16 of
-    // them, wire/host_set.h); The agent reads collectors from it (wire/collector_line.h), and ends
-    // when the other side closes it
+    // or "error TEXT\n", and later "hosts\n" when the store has series of a new host (for some 16
+    // hosts, wire/host_set.h). The agent reads collectors from it (wire/collector_line.h), and ends
+    // when the other side closes it.
     int control_fd;
 };
 

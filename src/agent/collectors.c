@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LIST_SIZE_MAX = GPU_LIST_MAX * 3 * GPU_LIST_LINE_MAX }; // of three makes
+enum { LIST_SIZE_MAX = GPU_LIST_MAX * 3 * GPU_LIST_LINE_MAX }; // lists of the three makes of GPUs
 
 struct collector {
-    char *line; // "NAME …"; NULL: free
+    char *line; // "NAME …"; NULL: the slot is free
     struct script *scripts[GPU_LIST_MAX];
     size_t count;
     bool waits; // this collector waits for the list of GPUs
@@ -33,13 +33,13 @@ struct collectors {
 
     uv_poll_t list;
     int list_fd; // -1 = no lookup is running
-    bool asked, finishing;
+    bool gpus_requested, finishing;
     struct buf listed;
     struct gpu gpus[GPU_LIST_MAX];
     size_t gpu_count;
 };
 
-// ---- one of them ----
+// ---- one collector ----
 
 static void stop(struct collector *c)
 {
@@ -114,7 +114,7 @@ static void start(struct collectors *all, struct collector *c)
     }
 }
 
-// ---- the GPUs ----
+// ---- the list of GPUs ----
 
 static void read_list(struct collectors *all)
 {
@@ -159,12 +159,12 @@ static void on_list(uv_poll_t *poll, int status, int events)
             start(all, &all->collectors[i]);
 }
 
-// Runs once, on first use.
+// Looks up the GPUs once, on first use.
 static void ask_for_gpus(struct collectors *all)
 {
-    if (all->asked)
+    if (all->gpus_requested)
         return;
-    all->asked = true;
+    all->gpus_requested = true;
     all->listed.limit = LIST_SIZE_MAX;
     int fd = gpu_list_open("");
     int failed = fd < 0 ? fd : uv_poll_init(all->loop, &all->list, fd);
@@ -180,7 +180,7 @@ static void ask_for_gpus(struct collectors *all)
     uv_poll_start(&all->list, UV_READABLE, on_list);
 }
 
-// ---- all ----
+// ---- all collectors ----
 
 static bool is_called(const struct collector *c, struct str name)
 {
@@ -194,7 +194,7 @@ static void take_line(void *user, struct str line, bool too_long)
     struct str rest = line, verb = str_word(&rest);
     if (too_long || !str_eq(verb, STR(COLLECTOR_VERB)) || all->finishing)
         return;
-    struct str wanted = str_trim(rest), name = str_word(&rest), value;
+    struct str definition = str_trim(rest), name = str_word(&rest), value;
     struct collector *free_one = NULL;
     for (size_t i = 0; i < COLLECTORS_MAX; i++) {
         if (is_called(&all->collectors[i], name))
@@ -204,7 +204,7 @@ static void take_line(void *user, struct str line, bool too_long)
     }
     if (!str_trim(rest).size)
         return;
-    if (!free_one || !(free_one->line = strndup(wanted.data, wanted.size))) {
+    if (!free_one || !(free_one->line = strndup(definition.data, definition.size))) {
         log_warning("collector %.*s is left out: there are %d", STR_ARG(name), COLLECTORS_MAX);
         return;
     }

@@ -1,11 +1,11 @@
-// collectors.h - commands that the user requests while the job runs: the functions of a
-// CollectorGroup, one process each, or one for each GPU.
+// collectors.h - commands that the user starts while the job runs: the functions of a
+// CollectorGroup. Each has one process, or one for each GPU.
 //
 // Lines on the agent's control descriptor start and stop them (wire/collector_line.h). They run
-// like scripts (scripts.h). The process of a GPU has in its environment SONDE_GPU (the index, as
-// the tag `gpu` has it) and the variable of the GPU's make: CUDA_VISIBLE_DEVICES,
-// ROCR_VISIBLE_DEVICES or ZE_AFFINITY_MASK. The first such collector starts the lookup of the GPUs;
-// a driver that hangs delays only these collectors.
+// like scripts (scripts.h). The process of a GPU has SONDE_GPU in its environment (the same index
+// as in the tag `gpu`), and the variable of the GPU's make: CUDA_VISIBLE_DEVICES,
+// ROCR_VISIBLE_DEVICES or ZE_AFFINITY_MASK. The first such collector starts the lookup of the GPUs.
+// So if a driver hangs, it delays only these collectors.
 //
 // Call all functions in the thread of the event loop.
 #ifndef SONDE_AGENT_COLLECTORS_H
@@ -13,17 +13,17 @@
 
 #include "agent/scripts.h"
 
-// Parses a line without its verb. All texts of `spec` but its name are views of `line`; `spec` has
-// no variables yet. Returns -EINVAL with a message.
+// Parses a line without its first word, "collector". All texts of `spec` except its name are views
+// of `line`; `spec` has no variables yet. Returns 0, or -EINVAL with a message.
 int collector_parse(const char *line, struct script_spec *spec, bool *per_gpu, struct error *e);
 
 struct collectors;
 
-// `scripts` must outlive the result. Returns NULL without memory.
+// `scripts` must outlive the result. Returns NULL if memory is exhausted.
 struct collectors *collectors_create(uv_loop_t *loop, struct scripts *scripts);
 
-// Takes the next bytes of the control descriptor. Ignores lines that are not about collectors, and
-// logs faulty ones.
+// Handles the next bytes of the control descriptor. Ignores lines that are not about collectors,
+// and logs malformed ones.
 void collectors_feed(struct collectors *c, struct str piece);
 
 // Stops waiting for the list of GPUs. scripts_finish ends the processes. Run the loop until it is

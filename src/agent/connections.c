@@ -1,11 +1,12 @@
 // connections.c - sockets, each watched by one uv_poll_t.
 //
-// The first bytes of a connection tell its kind (ingest/hello.h). A program's connection carries
-// only doorbells; its end means that the program may have ended. On a text connection the agent
-// reads lines and answers bad ones. At its end the agent takes the last line, sends the answers,
-// and closes. So a sender that half-closes and reads to the end knows the fate of its lines. On the
-// connection of an asker (a process that answers queries), requests for a drain come in, and the
-// number of the last one goes out after the drain (wire/drain.h).
+// The first bytes of a connection show its kind (ingest/hello.h). The connection of a program
+// carries only doorbells; its end means that the program may have ended. On a text connection the
+// agent reads lines, and answers bad ones. When the sender closes its side, the agent handles the
+// last line, sends the remaining answers, and closes the connection. So a sender that half-closes
+// and reads to the end knows which lines were stored. On the connection of a query process (a
+// process that answers queries), requests for drains come in. After a drain, the number of the last
+// request goes out (wire/drain.h).
 #include "agent/connections.h"
 
 #include "base/clock.h"
@@ -24,28 +25,28 @@
 
 enum {
     READ_SIZE = 65536,    // more than any datagram
-    ACCEPTS_A_ROUND = 64, // number of accepted connections before other work has its turn
+    ACCEPTS_A_ROUND = 64, // connections to accept before other work has its turn
     READS_A_ROUND = 16,
-    // at the end of the agent, a sender that never pauses is read so often: 256 MiB
+    // when the agent ends, limit of reads from a sender that never pauses: 256 MiB
     READS_AT_END = 4096,
 };
 
-enum kind { NEW, TEXT, PROGRAM, ASKER };
+enum kind { NEW, TEXT, PROGRAM, QUERY_PROCESS };
 
 struct connection {
-    uv_poll_t poll; // the first member: a pointer to the handle is one to the connection
+    uv_poll_t poll; // the first member: a pointer to the handle also points to the connection
     struct connections *all;
-    struct list_link link; // in all->open
+    struct list_link link; // in list all->open
     int fd;
     enum kind kind;
     pid_t pid;
     struct ingest_lines *lines;
     struct buf reply;
-    size_t sent; // of reply
-    bool ended;  // the peer sends no more
+    size_t sent; // bytes of `reply` that are sent
+    bool ended;  // the peer has closed its side
     bool closing;
-    // Members of an asker's connection.
-    struct list_link waiting;     // in all->waiting, while it waits for a drain
+    // Members of a query process's connection.
+    struct list_link waiting;     // in list all->waiting, while it waits for a drain
     struct drain_request request; // the last complete request
     char part[sizeof(struct drain_request)];
     size_t part_size;
@@ -55,7 +56,7 @@ struct connection {
 struct listener {
     uv_poll_t poll;
     int fd;    // -1: none
-    bool open; // the handle
+    bool open; // its handle is open
     struct connections *all;
 };
 
@@ -67,11 +68,11 @@ struct connections {
     uv_poll_t datagrams;
     int udp;
     bool datagrams_open; // its handle
-    int spare;           // closed to free a descriptor for refusing a connection when none is left
+    int spare; // closed when no descriptor is left, so that one is free to refuse a connection
     struct ingest_lines *udp_lines;
-    struct list_link open;    // connections
+    struct list_link open;    // all connections
     struct list_link waiting; // connections that wait for a drain
-    size_t strangers;         // NEW ones
+    size_t strangers;         // number of connections of the kind NEW
     struct connections_stats stats;
     char piece[READ_SIZE];
 };
@@ -97,14 +98,15 @@ static void close_connection(struct connection *c)
     c->all->stats.open--;
     c->all->stats.senders -= c->kind == TEXT;
     uv_close((uv_handle_t *)&c->poll, on_closed);
-    close(c->fd); // closed after uv_close, which still uses the descriptor
+    close(c->fd); // closed only now, because uv_close still uses the descriptor
     ingest_lines_destroy(c->lines);
     buf_free(&c->reply);
 }
 
 static void on_event(uv_poll_t *poll, int status, int events);
 
-// Sends `reply`, which is empty once all is sent. Returns false if the peer does not take it.
+// Sends `reply`, which is empty after all is sent. Returns false if the peer has closed the
+// connection.
 static bool send_reply(struct connection *c)
 {
     while (c->sent < c->reply.size) {
@@ -145,16 +147,16 @@ static void begin_program(struct connection *c, struct ingest_descriptors fds)
     // If the program's segment was found before its HELLO, the connection serves as its doorbell.
     if (failed && failed != -EBUSY) {
         c->all->stats.refused_hello++;
-        log_warning("process %ld cannot hand over its data: %s", (long)c->pid, strerror(-failed));
+        log_warning("cannot read the data of process %ld: %s", (long)c->pid, strerror(-failed));
         close_connection(c);
         return;
     }
     ring(c->all);
 }
 
-// Whether it begins with a request for a drain. Its first byte has arrived. Such a connection has
-// the asker's pid.
-static bool is_asker(struct connection *c)
+// True if the connection begins with a request for a drain. Its first byte has arrived. The
+// connection gets the pid of the query process.
+static bool is_query_process(struct connection *c)
 {
     unsigned char first;
     struct ucred peer;
@@ -166,7 +168,7 @@ static bool is_asker(struct connection *c)
     return true;
 }
 
-// Determines the kind of a connection. True if it is known, and there may be more to read.
+// Determines the kind of a connection. Returns true if it is known and there may be more to read.
 static bool recognise(struct connection *c)
 {
     struct ingest_descriptors fds;
@@ -174,9 +176,9 @@ static bool recognise(struct connection *c)
     int what = ingest_receive_hello(c->fd, &fds, &pid);
     if (what == -EAGAIN || what == -EINTR)
         return false;
-    // Only now, because a byte that arrives between two looks must not decide between two kinds.
-    if (what == -ENOMSG && is_asker(c)) {
-        become(c, ASKER);
+    // Only now, because a byte that arrives between two checks must not decide between two kinds.
+    if (what == -ENOMSG && is_query_process(c)) {
+        become(c, QUERY_PROCESS);
         return true;
     }
     if (what == 0) {
@@ -202,7 +204,8 @@ static bool recognise(struct connection *c)
     return true;
 }
 
-// Reads pending requests; the answer to the last one covers all. False if there are no more now.
+// Reads pending requests; the answer to the last one answers all. Returns false if no more have
+// arrived.
 static bool read_requests(struct connection *c)
 {
     struct connections *all = c->all;
@@ -228,10 +231,10 @@ static bool read_requests(struct connection *c)
     return true;
 }
 
-// Reads once. Returns false if there is nothing more to read now.
+// Reads once. Returns false if nothing more has arrived.
 static bool read_piece(struct connection *c)
 {
-    if (c->kind == ASKER)
+    if (c->kind == QUERY_PROCESS)
         return read_requests(c);
     ssize_t n = recv(c->fd, c->all->piece, READ_SIZE, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -267,8 +270,8 @@ static void serve(struct connection *c, unsigned reads)
     while (!c->closing && !c->ended && reads-- > 0 && read_piece(c))
         ;
     if (!c->closing && c->asking)
-        c->all->events.asked(c->all->events.user);
-    if (c->closing || c->kind == PROGRAM || c->kind == ASKER)
+        c->all->events.drain_requested(c->all->events.user);
+    if (c->closing || c->kind == PROGRAM || c->kind == QUERY_PROCESS)
         return;
     bool reachable = send_reply(c);
     if (!reachable) {
@@ -286,14 +289,14 @@ static void on_event(uv_poll_t *poll, int status, int events)
     struct connection *c = (struct connection *)poll;
     (void)events;
     if (status < 0 && c->ended) {
-        close_connection(c); // the peer has gone before it got its answers
+        close_connection(c); // the peer has closed the connection before it got its answers
         return;
     }
-    // recv returns the same error, and the code after it handles the error.
+    // recv returns the same error again, and the code after it handles the error.
     serve(c, READS_A_ROUND);
 }
 
-// Whether the peer has access: it runs as this user, or as root.
+// True if the peer may connect: it runs as our user, or as root.
 static bool is_ours(struct connections *all, int fd)
 {
     struct ucred peer;
@@ -331,8 +334,8 @@ static void add_connection(struct connections *all, int fd)
     all->stats.open++;
     all->strangers++;
     uv_poll_start(&c->poll, UV_READABLE, on_event);
-    recognise(c);         // at once, because an unread HELLO would be lost with this agent
-    if (c->kind != ASKER) // the loop reads its request
+    recognise(c); // at once, because an unread HELLO would be lost when this agent ends
+    if (c->kind != QUERY_PROCESS) // the loop reads its request
         ring(all);
 }
 
@@ -341,7 +344,7 @@ static bool accept_one(struct connections *all, int listening)
 {
     int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE) && all->spare >= 0) {
-        // Accepts the connection only to close it: otherwise it would stay pending, and the event
+        // Accept the connection only to close it. Otherwise it would stay pending, and the event
         // loop would spin.
         close(all->spare);
         fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -375,7 +378,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
 
 static void read_datagrams(struct connections *all, unsigned most)
 {
-    // UDP has no answers: bad lines are only counted
+    // UDP has no answers, so bad lines are only counted
     struct buf answers = {.limit = CONNECTION_REPLY_MAX};
     for (unsigned i = 0; i < most; i++) {
         ssize_t n = recv(all->udp, all->piece, READ_SIZE, MSG_DONTWAIT);
@@ -506,11 +509,11 @@ void agent_connections_answer(struct connections *all)
         cells = cells || c->request.flags & DRAIN_CELLS;
     }
     if (cells)
-        ingest_sample_asked(all->in, clock_realtime_ns());
+        ingest_sample_requested(all->in, clock_realtime_ns());
     for (struct list_link *link; (link = list_take_first(&all->waiting));) {
         struct connection *c = LIST_OF(link, struct connection, waiting);
         c->asking = false;
-        all->stats.asked++;
+        all->stats.answered_drains++;
         if (!tell_asker(c))
             close_connection(c); // the peer has gone, or does not read
     }

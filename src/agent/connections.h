@@ -11,33 +11,33 @@
 enum {
     CONNECTIONS_MAX = 8192,
     CONNECTIONS_LISTENERS_MAX = 2,
-    // pending answers for a sender that does not read; further ones are dropped
+    // limit of pending answers for a sender that does not read; further answers are dropped
     CONNECTION_REPLY_MAX = 65536,
 };
 
 struct connections_stats {
-    uint64_t open, senders; // open connections, and those among them that send text
-    uint64_t asked;         // number of answered requests for drains
+    uint64_t open, senders;   // number of open connections, and of those that send text
+    uint64_t answered_drains; // number of answered requests for drains
     // refused because the peer is another user; because of too many connections or no free
     // descriptor
     uint64_t refused_user, refused_limit;
-    // connections that began like a HELLO or a request for a drain, but are neither
+    // connections that began like a HELLO or a request for a drain, but were invalid
     uint64_t refused_hello;
 };
 
 struct connections;
 
-// The agent calls these functions in the thread of the loop.
+// Events, called in the thread of the loop.
 struct connections_events {
     void (*bell)(void *user); // a program's ring is filling up, or a peer has connected
     // Called when a process requests a drain (wire/drain.h). Drain now or soon, then call
     // agent_connections_answer.
-    void (*asked)(void *user);
+    void (*drain_requested)(void *user);
     void *user;
 };
 
-// Serves `listening` (folder_listen, folder_listen_abstract), and `udp`; -1 = none. The descriptors
-// are this object's from now on, also after a failure.
+// Serves `listening` (folder_listen, folder_listen_abstract), and `udp`; -1 = none. It takes over
+// the descriptors, also on failure.
 int agent_connections_create(uv_loop_t *loop, struct ingest *in,
                              const int listening[CONNECTIONS_LISTENERS_MAX], int udp,
                              const struct connections_events *events, struct connections **out,
@@ -47,18 +47,18 @@ int agent_connections_create(uv_loop_t *loop, struct ingest *in,
 // too.
 void agent_connections_gather(struct connections *c);
 
-// Call it after a requested drain. It samples the cells if a request asks for it, and answers all
+// Call it after a requested drain. If a request includes cells, it samples them. It answers all
 // requests so far.
 void agent_connections_answer(struct connections *c);
 
-// Stops listening: accepts pending connections, reads all data that peers have sent, answers,
-// closes. Run the loop until it is empty before agent_connections_destroy.
+// Stops listening: accepts pending connections, reads all data that peers have sent, answers, and
+// closes all connections. Run the loop until it is empty before agent_connections_destroy.
 void agent_connections_finish(struct connections *c);
 void agent_connections_destroy(struct connections *c);
 
 void agent_connections_get_stats(const struct connections *c, struct connections_stats *out);
 
-// A datagram socket on 127.0.0.1; a negative errno if the port is not available.
+// Opens a datagram socket on 127.0.0.1. Returns a negative errno if the port is not available.
 int agent_connections_udp(int port, struct error *e);
 
 #endif

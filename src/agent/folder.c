@@ -1,4 +1,4 @@
-// folder.c - see the header.
+// folder.c - implements folder.h.
 #include "agent/folder.h"
 
 #include "base/agent_address.h"
@@ -15,7 +15,7 @@
 
 enum {
     // enough for programs that start together and end before the agent accepts them; the system may
-    // lower it (net.core.somaxconn)
+    // lower the number (net.core.somaxconn)
     LISTEN_BACKLOG = 65535,
 };
 
@@ -68,7 +68,7 @@ int folder_prepare(const char *path, struct error *e)
     return 0;
 }
 
-// Whether a dead agent left a socket of that name; if so, removes it.
+// Removes a socket of this name if a dead agent has left it. Fails if a running agent has it.
 static int clear_name(const char *path, const struct sockaddr_un *address, struct error *e)
 {
     struct stat about;
@@ -77,7 +77,7 @@ static int clear_name(const char *path, const struct sockaddr_un *address, struc
                    ? 0
                    : error_set(e, -errno, "cannot look at %s: %s", path, strerror(errno));
     if (!S_ISSOCK(about.st_mode))
-        return error_set(e, -EEXIST, "%s is in the way: it is not a socket", path);
+        return error_set(e, -EEXIST, "%s exists and is not a socket; remove it", path);
     int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe < 0)
         return error_set(e, -errno, "cannot make a socket: %s", strerror(errno));
@@ -109,7 +109,7 @@ int folder_listen(const char *path, struct error *e)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return error_set(e, -errno, "cannot make a socket: %s", strerror(errno));
-    // The mode of an unbound socket is that of the file which bind makes.
+    // bind gives the file the mode of the unbound socket.
     if (fchmod(fd, 0600) != 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
         listen(fd, LISTEN_BACKLOG) != 0) {
         int code = -errno;

@@ -1,4 +1,4 @@
-// instants.c - see the header.
+// instants.c - implements instants.h.
 #include "agent/instants.h"
 
 static int64_t first_after(int64_t now_ns, int64_t rate_ns)

@@ -1,9 +1,11 @@
-// keeper.h - the launcher keeps the memory of programs, so that it outlives a killed agent.
+// keeper.h - passes the memory of programs to the launcher, so that the memory outlives a killed
+// agent.
 //
-// For each program that the agent attaches, it passes the program's two descriptors to the
-// launcher, over a socket of SOCK_SEQPACKET, and says when it has read the program to its end. The
-// launcher does not read the memory (launch/keeper.h). The next agent finds the descriptors in the
-// launcher's /proc/PID/fd, as it finds those that a child of a dead program has inherited.
+// When the agent attaches a program, it passes the program's two descriptors to the launcher, over
+// a socket of SOCK_SEQPACKET. When it has read the program to its end, it sends another message.
+// The launcher does not read the memory (launch/keeper.h). The next agent finds the descriptors in
+// the launcher's /proc/PID/fd, as it finds descriptors that a child of a dead program has
+// inherited.
 #ifndef SONDE_AGENT_KEEPER_H
 #define SONDE_AGENT_KEEPER_H
 
@@ -20,9 +22,8 @@ struct keeper {
     bool refuses;
 };
 
-// Callbacks for struct ingest_options; `user` is a struct keeper. If the launcher does not take a
-// message within KEEPER_WAIT_MS, the agent gives up, and the launcher does not keep that program's
-// memory.
+// Callbacks for struct ingest_options; `user` is a struct keeper. If the launcher does not accept a
+// message within KEEPER_WAIT_MS, the agent gives up, and this program's memory is not kept.
 enum { KEEPER_WAIT_MS = 50 };
 void keeper_keep(void *user, uint64_t program, const struct ingest_descriptors *fds);
 void keeper_forget(void *user, uint64_t program);

@@ -13,7 +13,8 @@ void overflow_resolve(const char *path, char out[PATH_MAX])
         snprintf(out, PATH_MAX, "%s", path);
 }
 
-// The name is hidden, so that nobody mistakes the file for a complete recording.
+// Makes the path of the moved file. The name is hidden, so that nobody mistakes the file for a
+// complete recording.
 static int target_of(const char *path, const char *folder, char out[PATH_MAX], struct error *e)
 {
     const char *slash = strrchr(path, '/');
@@ -25,7 +26,8 @@ static int target_of(const char *path, const char *folder, char out[PATH_MAX], s
     return 0;
 }
 
-// A link takes almost no space. If even this space is missing, removing the moved file frees some.
+// Makes `path` a link to the moved file. A link takes almost no space. If even this space is
+// missing, removing the old file frees some.
 static int lead(const char *path, const char *target, struct error *e)
 {
     char draft[PATH_MAX];
@@ -48,7 +50,7 @@ int overflow_open(const char *path, const char *folder, const struct store_optio
     char target[PATH_MAX];
     int rc = target_of(path, folder, target, e);
     if (!rc && access(target, F_OK) == 0)
-        rc = error_set(e, -EEXIST, "%s is there already", target);
+        rc = error_set(e, -EEXIST, "%s already exists", target);
     if (!rc)
         rc = store_open(target, options, out, e);
     if (!rc && (rc = lead(path, target, e))) {

@@ -12,16 +12,16 @@
 
 #include <limits.h>
 
-// Returns the real path of the file at `path`, which an earlier agent may have moved; `path` itself
-// if there is no file.
+// Returns the real path of the file at `path`, which an earlier agent may have moved, or `path`
+// itself if there is no file.
 void overflow_resolve(const char *path, char out[PATH_MAX]);
 
-// Opens a store in the other folder, and makes `path` a link to it. Returns what store_open
-// returns; -EEXIST if the name there is taken.
+// Opens a store in the other folder, and makes `path` a link to it. Returns the result of
+// store_open; -EEXIST if the name exists there.
 int overflow_open(const char *path, const char *folder, const struct store_options *options,
                   struct store **out, struct error *e);
 
-// Moves an open store to that folder, and makes `path` a link to it.
+// Moves an open store to this folder, and makes `path` a link to it.
 int overflow_move(struct store *store, const char *path, const char *folder, struct error *e);
 
 #endif

@@ -15,7 +15,7 @@
 
 enum {
     META_MAX = 64,
-    MARGIN_SHARE = 16, // share of the agent's memory that stays free during a merge
+    MARGIN_SHARE = 16, // this share of the agent's memory stays free during a merge
 };
 static const double RATE_DEFAULT_S = 0.5, RATE_MIN_S = 0.001, RATE_MAX_S = 3600;
 
@@ -69,8 +69,8 @@ static int make_names(struct parts *p, struct error *e)
     return 0;
 }
 
-// The memory for a merge: the rest of the bound, less overhead such as blocks that malloc keeps and
-// the tables of zstd.
+// Returns the memory for a merge: the rest of the limit, less an overhead for blocks that malloc
+// keeps and the tables of zstd.
 static size_t merge_room(void *user)
 {
     const struct agent_options *o = user;
@@ -141,8 +141,8 @@ static int open_parts(struct parts *p, void (*wake)(void *user), void *user, str
     return p->own ? 0 : e->code;
 }
 
-// The socket comes first: an agent that cannot be reached makes no file, and a running agent's file
-// is not mistaken for a damaged one.
+// Opens the sockets before the file. So an agent that cannot be reached makes no file, and does not
+// mistake a running agent's file for a damaged one.
 static int open_sockets(struct parts *p, struct error *e)
 {
     p->listening = p->options->listening_fd > 0 ? folder_listen_take(p->options->listening_fd, e)
@@ -202,8 +202,8 @@ void parts_stop_sampling(struct parts *p)
     p->collect = NULL;
 }
 
-// Another program has truncated the recording. Its rest stays beside the new recording that the
-// next agent makes; if readers can still open it, it stays as a recording.
+// Called after another program has truncated the recording. The rest of the file stays beside the
+// new recording that the next agent makes. If readers can still open it, it stays as a recording.
 static void set_cut_file_aside(const struct parts *p)
 {
     char aside[PATH_MAX];

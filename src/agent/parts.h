@@ -1,6 +1,6 @@
 // parts.h - the parts of an agent beside its event loop: names, sockets, the store, ingest and the
-// sampler of node metrics. Each part needs the ones before it, so they are opened in this order and
-// closed in the reverse order.
+// sampler of node metrics. Each part needs the parts before it. So they are opened in this order
+// and closed in the reverse order.
 #ifndef SONDE_AGENT_PARTS_H
 #define SONDE_AGENT_PARTS_H
 
@@ -20,7 +20,7 @@ struct parts {
     char host[PARTS_HOST_MAX], socket_path[PATH_MAX], file_path[PATH_MAX];
     struct store_label labels[1];
     double rate_s;
-    int listening, abstract, udp; // -1 = none, or `connections` has them
+    int listening, abstract, udp; // -1 = none, or `connections` has taken them over
 
     struct store *store;
     struct recorded *recorded;
@@ -30,11 +30,11 @@ struct parts {
     struct sampler *sampler;
     struct self_metrics *own;
     struct self_metrics_figures figures;
-    bool moved;     // the file has moved to the other folder, or cannot move there
-    bool reachable; // this agent has made the socket's name, and removes it
+    bool moved;     // the file was moved to the other folder, or cannot be moved there
+    bool reachable; // this agent has made the socket's name, and must remove it
 };
 
-// Initialises the parts; none is open yet. From here on parts_close is allowed.
+// Initialises the parts; none is open yet. From here on parts_close may be called.
 void parts_init(struct parts *p, const struct agent_options *options);
 
 // The sampler calls `wake` in its own thread when it has rows (sampler.h). Returns 0, or a negative

@@ -1,5 +1,5 @@
-// recorded.c - keeps a reader's snapshot of the file from before this agent's first append. It
-// reads only the list of series in advance, and all other data on demand.
+// recorded.c - keeps a snapshot of the file from before this agent's first append. It reads only
+// the list of series in advance, and all other data on demand.
 #include "agent/recorded.h"
 
 #include "base/log.h"

@@ -7,12 +7,13 @@
 
 struct recorded;
 
-// Takes a snapshot of the file at `path`, which the agent has open for writing. Returns NULL, and
-// logs the reason, if it cannot read the file.
+// Takes a snapshot of the file at `path`, which the agent has open for writing. If it cannot read
+// the file, it logs the reason and returns NULL.
 struct recorded *recorded_open(const char *path);
 void recorded_close(struct recorded *r);
 
-// Gives the last value of a series; returns false if it has none. `user` is a struct recorded.
+// Stores the last value of a series. Returns false if the series has none. `user` is a struct
+// recorded.
 bool recorded_last(void *user, uint32_t series, double *value);
 
 // Calls `each` with the events of the recording until it returns false. `user` is a struct

@@ -29,7 +29,7 @@ static void define_set(struct parts *p, struct sampler_set *set)
     free(ids);
 }
 
-// An annotation in the recording explains the gap in the data.
+// Records an annotation that explains the gap in the data.
 static void note_cut_off(struct parts *p, const struct sampler_row *row)
 {
     char text[192];
@@ -64,7 +64,7 @@ static void take_row(struct parts *p, struct connections *connections,
             p->figures.rows_refused += row->set->count;
         return;
     }
-    // The instant is complete: now sample the cells of programs and of StatsD.
+    // The instant is complete, so sample the cells of programs and of StatsD now.
     p->figures.sampler = row->figures;
     ingest_sample_cells(p->ingest, row->t_ns);
     ingest_lines_sample(p->ingest, row->t_ns);

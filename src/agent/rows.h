@@ -6,8 +6,8 @@
 #include "agent/connections.h"
 #include "agent/parts.h"
 
-// Stores rows until the queue is empty or until the given monotonic time, because new rows may come
-// faster than it stores them. Returns true if rows are left.
+// Stores rows until the queue is empty or the monotonic time until_ns has passed, because new rows
+// may come faster than it stores them. Returns true if rows are left.
 bool rows_take(struct parts *p, struct connections *connections, int64_t until_ns);
 
 #endif

@@ -1,8 +1,8 @@
 // sampler.c - the sampling thread.
 //
 // The thread waits in ppoll on a descriptor, and then reads the wall clock. So it can be stopped at
-// any moment, wakes as exactly as clock_nanosleep (both use a high-resolution timer), and notices a
-// change of the wall clock after at most one rate.
+// any moment. It wakes as exactly as with clock_nanosleep, because both use a high-resolution
+// timer. It notices a change of the wall clock after at most one interval.
 #include "agent/sampler.h"
 
 #include "agent/instants.h"
@@ -25,7 +25,7 @@
 _Static_assert((SAMPLER_PLACES & (SAMPLER_PLACES - 1)) == 0,
                "positions are taken modulo the places");
 
-// The maximum time until the storing thread is woken for rows that are not urgent.
+// The storing thread is woken for rows that are not urgent after this time at the latest.
 static const int64_t LAZY_NS = NS_PER_S / 2;
 
 // Sets that are sampled together.
@@ -35,9 +35,9 @@ struct group {
     int64_t t_ns; // the instant that is due
 };
 
-// What the recording says about a set, or a part of it, that does not answer.
+// Whether the recording says that a set, or a part of it, does not answer.
 struct silence {
-    bool said;
+    bool reported;
     char part[SAMPLER_PART_MAX];
 };
 
@@ -45,24 +45,26 @@ struct sampler {
     struct collect *collect;
     struct group *groups; // the first is the sampler's own rate
     size_t group_count;
-    size_t *group_of;        // by set
-    struct silence *silence; // by set
+    size_t *group_of;        // group of each set
+    struct silence *silence; // one for each set
     void (*wake)(void *user);
     void *user;
 
     struct sampler_row *places;
-    _Atomic uint64_t head; // rows ever put in; published with release when a row is complete
-    _Atomic uint64_t tail; // rows ever taken out; released when the receiver is done with a place
+    // number of rows ever added; published with release when a row is complete
+    _Atomic uint64_t head;
+    // number of rows ever removed; released when the receiver no longer needs a place
+    _Atomic uint64_t tail;
 
-    struct sampler_set **sets; // the set that was sent last, of each source
+    struct sampler_set **sets; // of each source, the set that was sent last
     size_t set_count;
     struct sampler_figures figures;
     _Atomic bool prompt;
-    int64_t woken_at_ns; // monotonic: when `wake` was called last
+    int64_t woken_at_ns; // monotonic time of the last call of `wake`
 
     pthread_t thread;
     bool running;
-    int stop; // an eventfd: readable when the thread is to end
+    int stop; // an eventfd; readable when the thread must end
 };
 
 static void free_sets(struct sampler_set *set)
@@ -140,7 +142,8 @@ void sampler_done(struct sampler *s)
     atomic_fetch_add_explicit(&s->tail, 1, memory_order_release);
 }
 
-// Without a free place, the next row reports it.
+// Adds a row that reports that a source does not answer, or answers again. If no place is free, the
+// next row reports it.
 static void say_cut_off(struct sampler *s, size_t index, struct str source, struct str part,
                         int64_t t_ns)
 {
@@ -148,13 +151,13 @@ static void say_cut_off(struct sampler *s, size_t index, struct str source, stru
     if (!row)
         return;
     struct silence *silence = &s->silence[index];
-    silence->said = !silence->said;
-    if (silence->said)
+    silence->reported = !silence->reported;
+    if (silence->reported)
         snprintf(silence->part, sizeof silence->part, "%.*s", STR_ARG(part));
     row->t_ns = t_ns;
     row->set = NULL;
     row->source = source;
-    row->cut_off = silence->said;
+    row->cut_off = silence->reported;
     memcpy(row->part, silence->part, sizeof row->part);
     publish(s);
 }
@@ -185,7 +188,7 @@ static void sample_set(struct sampler *s, size_t index, int64_t t_ns)
         publish(s);
     }
     struct str part;
-    if (collect_hangs(s->collect, index, &part) != s->silence[index].said)
+    if (collect_hangs(s->collect, index, &part) != s->silence[index].reported)
         say_cut_off(s, index, now.source, part, t_ns);
 }
 
@@ -201,8 +204,8 @@ static void take(struct sampler *s)
     s->figures.sampling_ns += clock_monotonic_ns() - begun;
     struct sampler_row *row = s->groups[0].due ? place(s) : NULL;
     if (!row)
-        // without a free place, cells miss this instant; the next complete row reports the number
-        // of drops
+        // without a free place, the cells miss this instant; the next complete row reports the
+        // number of drops
         return;
     row->t_ns = s->groups[0].t_ns;
     row->set = NULL;
@@ -237,7 +240,7 @@ static bool wait_or_stop(const struct sampler *s, int64_t wait_ns)
     return ppoll(&stop, 1, wait_ns > 0 ? &wait : &(struct timespec){0}, NULL) > 0;
 }
 
-// Marks the groups that have an instant now. Returns one of them, or NULL.
+// Marks the groups whose instant is due. Returns one of them, or NULL.
 static const struct group *look_at_clock(struct sampler *s)
 {
     int64_t now = clock_realtime_ns(), wait_ns, latest_ns = 0;
@@ -266,8 +269,8 @@ static int64_t time_to_next(const struct sampler *s)
     return next_ns - clock_realtime_ns();
 }
 
-// Does not wake the receiver each time if it does not wait, unless the queue fills up or the next
-// instant is far away.
+// Wakes the receiver. If the receiver does not wait for each instant, this happens only if the
+// queue fills up or the next instant is far away.
 static void wake(struct sampler *s, int64_t wait_ns)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -300,8 +303,8 @@ static void *run(void *user)
     return NULL;
 }
 
-// Finds or adds the group of sets with this rate. There is room for one group a set, and the
-// sampler's own.
+// Finds or adds the group of sets with this rate. There is room for a group of each set, and for
+// the sampler's own.
 static size_t group_with(struct sampler *s, int64_t rate_ns)
 {
     size_t i = 0;

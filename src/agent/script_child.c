@@ -71,7 +71,7 @@ void script_child_free(struct script_child *c)
     free(c->folder);
 }
 
-// From here on, only functions that are allowed between fork and exec.
+// From here on, only call functions that are allowed between fork and exec.
 void script_child_become(const struct script_child *c, int out, int err, pid_t parent)
 {
     setpgid(0, 0);

@@ -43,7 +43,8 @@ int script_parse(struct str line, struct script_spec *spec, struct error *e)
     name = name.size ? name
                      : str_slice(first, 0,
                                  first.size < SCRIPT_NAME_SIZE ? first.size : SCRIPT_NAME_SIZE - 1);
-    for (size_t i = 0; i < name.size; i++) { // the name becomes the value of a tag
+    // the name becomes the value of a tag, so check its characters
+    for (size_t i = 0; i < name.size; i++) {
         char c = name.data[i];
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                      strchr("_./-", c);

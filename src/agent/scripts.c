@@ -1,8 +1,8 @@
-// scripts.c - see the header.
+// scripts.c - implements scripts.h.
 //
-// Each script has one timer, for the next run, for the timeout, and for more bytes to read. SIGCHLD
-// reports the end of a script. A script is freed when the last of its handles is closed, in the
-// loop.
+// Each script has one timer, which serves for the next run, for the timeout, and for reading more
+// output. SIGCHLD reports the end of a script. A script is freed when the last of its handles is
+// closed, in the loop.
 #include "agent/scripts.h"
 
 #include "agent/instants.h"
@@ -22,43 +22,43 @@
 
 enum {
     PIECE_SIZE = 16384,
-    PIECES_A_ROUND = 16, // number of reads before other work has its turn: more than a pipe holds
+    PIECES_A_ROUND = 16, // reads before other work has its turn: more than a pipe holds
     REPLY_MAX = 4096,
     STDERR_MAX = 256,   // bytes of the last line that are kept
-    BACK_OFF_MIN_S = 1, // doubled each time, until BACK_OFF_MAX_S
+    BACK_OFF_MIN_S = 1, // pause before a restart; doubled after each failure, until BACK_OFF_MAX_S
     BACK_OFF_MAX_S = 60,
-    WORKS_AFTER = 2, // a script that runs this many times its last pause counts as working
+    WORKS_AFTER = 2, // a script works again after it has run this many times its last pause
 };
 
 struct script {
     struct scripts *all;
     struct list_link link;   // in all->scripts
     struct script_spec spec; // its texts are copies
-    char *gpu;               // ours
+    char *gpu;               // the tag `gpu`, our copy
     struct script_child child;
     struct instants instants;
     uv_timer_t timer;
     uv_poll_t output, errors;
-    bool output_open, errors_open; // their handles
+    bool output_open, errors_open; // the handles are open
     unsigned handles;              // number of handles that are not closed yet
     bool removed;
     int out, err; // descriptors; -1 = closed
     pid_t pid;    // 0 = the script does not run
     bool timed_out;
-    int64_t begun_ns, heard_ns,
+    int64_t begun_ns, last_output_ns,
         // monotonic times: start of the run; last output; next start (0 = none)
         next_ns;
     int64_t second; // the monotonic second for which `bytes` are counted
     size_t bytes;
     unsigned back_off_s;
-    bool failing; // the last run failed, and the log has said so
+    bool failing; // the last run failed, and the log has reported it
     struct ingest_lines *lines;
     struct buf reply;
-    bool bad_line_said;
+    bool bad_line_logged;
     char last_error[STDERR_MAX];
     size_t last_error_size;
     bool error_line_ended;
-    unsigned said; // number of lines of this run that were logged
+    unsigned logged_lines; // number of lines of this run that were logged
 };
 
 struct scripts {
@@ -69,9 +69,9 @@ struct scripts {
     struct list_link scripts;
 };
 
-// ---- records about it ----
+// ---- records about a script ----
 
-// "collector slow-gpu of GPU 3"
+// Writes the script's title, such as "collector slow-gpu of GPU 3".
 static const char *title(const struct script *s, char out[SCRIPT_NAME_SIZE + 64])
 {
     snprintf(out, SCRIPT_NAME_SIZE + 64, "%s %s%s%s", s->spec.kind, s->spec.name,
@@ -82,7 +82,7 @@ static const char *title(const struct script *s, char out[SCRIPT_NAME_SIZE + 64]
 #define warn(s, format, ...) \
     log_warning("%s" format, title((s), (char[SCRIPT_NAME_SIZE + 64]){0}), __VA_ARGS__)
 
-// ---- its output ----
+// ---- output of a script ----
 
 static void on_timer(uv_timer_t *timer);
 
@@ -92,13 +92,13 @@ static void wake_at(struct script *s, int64_t at_ns)
     uv_timer_start(&s->timer, on_timer, wait_ms > 0 ? (uint64_t)wait_ms : 0, 0);
 }
 
-// Takes the answers to bad lines: reports the first one, counts all.
+// Handles the answers to bad lines: logs the first one, and counts all.
 static void take_reply(struct script *s)
 {
-    if (s->reply.size && !s->bad_line_said) {
+    if (s->reply.size && !s->bad_line_logged) {
         struct str rest = {s->reply.data, s->reply.size}, line = str_cut(&rest, '\n');
         warn(s, ": %.*s; more such lines are counted, not listed", STR_ARG(line));
-        s->bad_line_said = true;
+        s->bad_line_logged = true;
     }
     s->reply.size = 0;
     s->reply.failed = false;
@@ -127,18 +127,19 @@ static void annotate(struct script *s, const char *how)
     buf_free(&line);
 }
 
-// A script that keeps printing never exits successfully. So it counts as working once it has run
-// for some time, which gets longer with each failure.
+// Notes that the script works. A script that keeps printing never exits successfully. So it counts
+// as working after it has run for some time, which gets longer with each failure.
 static void note_success(struct script *s)
 {
     if (!s->failing || s->spec.rate_s > 0 ||
-        s->heard_ns - s->begun_ns < WORKS_AFTER * s->back_off_s * (int64_t)NS_PER_S)
+        s->last_output_ns - s->begun_ns < WORKS_AFTER * s->back_off_s * (int64_t)NS_PER_S)
         return;
     s->failing = false;
     annotate(s, NULL);
 }
 
-// Reads the available output, within this second's budget. Returns false at its end.
+// Reads the available output, within the budget of this second. Returns false at the end of the
+// output.
 static bool read_output(struct script *s)
 {
     char piece[PIECE_SIZE];
@@ -158,7 +159,7 @@ static bool read_output(struct script *s)
         if (got <= 0)
             return got < 0 && errno == EAGAIN;
         s->bytes += (size_t)got;
-        s->heard_ns = clock_monotonic_ns();
+        s->last_output_ns = clock_monotonic_ns();
         note_success(s);
         ingest_lines_feed(s->lines, (struct str){piece, (size_t)got}, &s->reply);
         take_reply(s);
@@ -202,9 +203,9 @@ static void end_error_line(struct script *s)
     struct str words = {s->last_error, s->last_error_size}, mark = STR("sonde: ");
     if (s->error_line_ended || !str_starts(words, mark))
         return;
-    if (++s->said <= SCRIPT_SAID_MAX)
+    if (++s->logged_lines <= SCRIPT_LOGGED_MAX)
         warn(s, ": %s%s", s->last_error + mark.size,
-             s->said == SCRIPT_SAID_MAX ? " (it says no more)" : "");
+             s->logged_lines == SCRIPT_LOGGED_MAX ? " (further lines are not logged)" : "");
 }
 
 // Keeps the last line that is not empty.
@@ -254,7 +255,7 @@ static void on_errors(uv_poll_t *poll, int status, int events)
         uv_poll_stop(&s->errors);
 }
 
-// ---- its runs ----
+// ---- runs of a script ----
 
 static int watch(struct script *s, uv_poll_t *handle, bool *open, int fd, uv_poll_cb call)
 {
@@ -275,8 +276,8 @@ static void start(struct script *s)
     s->last_error_size = 0;
     s->last_error[0] = 0;
     s->error_line_ended = false;
-    s->said = 0;
-    s->begun_ns = s->heard_ns = clock_monotonic_ns();
+    s->logged_lines = 0;
+    s->begun_ns = s->last_output_ns = clock_monotonic_ns();
     bool piped = pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0;
     pid_t pid = piped ? fork() : -1;
     if (pid == 0)
@@ -294,7 +295,7 @@ static void start(struct script *s)
         s->next_ns = s->begun_ns + BACK_OFF_MAX_S * (int64_t)NS_PER_S;
         return;
     }
-    setpgid(pid, pid); // any process of the group
+    setpgid(pid, pid); // so that the whole group can be killed
     s->pid = pid;
     s->out = out[0];
     s->err = err[0];
@@ -305,12 +306,13 @@ static void start(struct script *s)
         warn(s, "%s", ": its output cannot be watched");
 }
 
-// The log reports only the first failure in a row. The recording gets every exit code.
+// Reports a failed run. The log gets only the first failure in a row; the recording gets every exit
+// code.
 static void report(struct script *s, int code, const char *how)
 {
     bool failing = code != 0;
     if (failing && !s->failing)
-        warn(s, ": %s%s%s; the next times are recorded, not said", how,
+        warn(s, ": %s%s%s; further failures are recorded, but not logged", how,
              s->last_error[0] ? ": " : "", s->last_error);
     if (failing != s->failing)
         annotate(s, failing ? how : NULL);
@@ -330,7 +332,7 @@ static void schedule(struct script *s)
 {
     int64_t now = clock_monotonic_ns();
     if (s->pid) {
-        int64_t from = s->spec.rate_s > 0 ? s->begun_ns : s->heard_ns;
+        int64_t from = s->spec.rate_s > 0 ? s->begun_ns : s->last_output_ns;
         if (s->spec.timeout_s > 0)
             wake_at(s, from + (int64_t)(s->spec.timeout_s * NS_PER_S));
         return;
@@ -338,7 +340,7 @@ static void schedule(struct script *s)
     if (s->spec.rate_s > 0) {
         int64_t instant_ns, wait_ns = 0;
         instants_due(&s->instants, clock_realtime_ns(), &instant_ns,
-                     &wait_ns); // skips instants that passed meanwhile
+                     &wait_ns); // this skips instants that have passed meanwhile
         int64_t to_next = s->instants.next_ns - clock_realtime_ns();
         wake_at(s, now + (to_next > 0 ? to_next : 0));
         s->next_ns = 1;
@@ -356,10 +358,10 @@ static void on_timer(uv_timer_t *timer)
     if (s->pid && s->output_open && s->bytes >= SCRIPT_BYTES_A_SECOND &&
         now / NS_PER_S != s->second)
         uv_poll_start(&s->output, UV_READABLE, on_output);
-    int64_t from = s->spec.rate_s > 0 ? s->begun_ns : s->heard_ns;
+    int64_t from = s->spec.rate_s > 0 ? s->begun_ns : s->last_output_ns;
     if (s->pid && s->spec.timeout_s > 0 && now - from >= (int64_t)(s->spec.timeout_s * NS_PER_S)) {
         s->timed_out = true;
-        kill(-s->pid, SIGKILL); // SIGCHLD tells the rest
+        kill(-s->pid, SIGKILL); // on_child continues after SIGCHLD
         return;
     }
     if (!s->pid && s->next_ns)
@@ -373,7 +375,7 @@ static void ended(struct script *s, int status)
 {
     kill(-s->pid, SIGKILL); // kills leftover processes of its group
     s->pid = 0;
-    s->bytes = 0; // the budget starts anew, because the pipe holds only little
+    s->bytes = 0; // start with a new budget, because the pipe holds only little
     if (s->out >= 0)
         read_output(s);
     close_output(s);
@@ -403,7 +405,7 @@ static void ended(struct script *s, int status)
     schedule(s);
 }
 
-// The script does not run, and will not run again.
+// Closes a script that does not run, and will not run again.
 static void close_script(struct script *s)
 {
     list_remove(&s->link);
@@ -423,7 +425,7 @@ static void on_child(uv_signal_t *handle, int number)
     }
 }
 
-// ---- one ----
+// ---- one script ----
 
 void scripts_remove(struct script *s)
 {
@@ -463,7 +465,7 @@ struct script *scripts_add(struct scripts *all, const struct script_spec *spec, 
     return s;
 }
 
-// ---- the whole ----
+// ---- all scripts ----
 
 int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const char *folder,
                    struct scripts **out, struct error *e)

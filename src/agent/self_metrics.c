@@ -1,5 +1,5 @@
-// self_metrics.c - one set: a series for each row of the catalogue's source "sonde", and one for
-// each cause of dropping.
+// self_metrics.c - one set with a series for each row of the catalogue's source "sonde", and one
+// for each cause of dropping.
 #include "agent/self_metrics.h"
 
 #include "base/clock.h"
@@ -16,10 +16,10 @@ enum cause { RING_FULL, RING_CORRUPT, LIMIT, REFUSED, BAD_LINE, QUEUE_FULL, CAUS
 static const struct str cause_names[CAUSES] = {
     [RING_FULL] = {"ring_full", 9},        // a program wrote faster than the agent read
     [RING_CORRUPT] = {"ring_corrupt", 12}, // the contents of the shared memory were invalid
-    [LIMIT] = {"limit", 5},                // names, tags, series over a limit
+    [LIMIT] = {"limit", 5},                // names, tags or series over a limit
     [REFUSED] = {"refused", 7},            // the store refused the value: no space, too old
-    [BAD_LINE] = {"bad_line", 8},          // text that could not be understood
-    [QUEUE_FULL] = {"queue_full", 10},     // samples without a free place in the queue
+    [BAD_LINE] = {"bad_line", 8},          // text that could not be parsed
+    [QUEUE_FULL] = {"queue_full", 10},     // samples for which the queue had no free place
 };
 
 enum {
@@ -34,7 +34,7 @@ struct self_metrics {
     int level;
     bool defined;
     uint32_t set;
-    int64_t second; // of the last row
+    int64_t second; // second of the last row
     size_t count;
     enum metric_symbol row[SERIES_MAX];
     int statm;
@@ -71,7 +71,7 @@ static int define(struct self_metrics *o)
         enum metric_symbol row = first + (enum metric_symbol)i;
         bool by_cause = row == METRIC_SONDE_DROPPED;
         if (row == METRIC_SONDE_SCRIPT_EXIT ||
-            // other parts send these rows: scripts.c, the aggregator
+            // other parts record these rows: scripts.c and the aggregator
             row == METRIC_SONDE_REQUEST_TIME)
             continue;
         if (catalogue_metrics[row].metric.level > o->level)
@@ -127,7 +127,8 @@ static double seconds(struct timeval t)
     return (double)t.tv_sec + (double)t.tv_usec / 1e6;
 }
 
-// Resident pages without shared ones, which belong to the mapped file and the rings of programs.
+// Returns the resident memory without shared pages, which belong to the mapped file and the rings
+// of programs.
 static double process_memory(const struct self_metrics *o)
 {
     char text[128];

@@ -9,7 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-// Each recording, client and node may take a descriptor.
+// Raises the limit, because each recording, client and node may need a descriptor.
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -27,7 +27,7 @@ int control_open(struct control *c, int fd, struct error *e)
     sigaddset(&ours, SIGTERM);
     sigaddset(&ours, SIGINT);
     pthread_sigmask(SIG_BLOCK, &ours, NULL);
-    signal(SIGPIPE, SIG_IGN); // poll notices a descriptor without a reader
+    signal(SIGPIPE, SIG_IGN); // poll notices if the other end of a descriptor is closed
     raise_descriptor_limit();
     c->signals = signalfd(-1, &ours, SFD_CLOEXEC);
     return c->signals < 0 ? error_set(e, -errno, "cannot watch for signals: %s", strerror(errno))

@@ -4,8 +4,8 @@
 //   parent ◀─ "ready …", "error …", later lines ── we
 //          ── lines ─────────────────────────────▶
 //
-// However the parent ends, the kernel closes its end, and we end, too; SIGTERM and SIGINT also end
-// us.
+// However the parent ends, the kernel closes its end of the descriptor, and this process ends, too.
+// SIGTERM and SIGINT also end it.
 #ifndef SONDE_AGGREGATOR_CONTROL_H
 #define SONDE_AGGREGATOR_CONTROL_H
 
@@ -32,11 +32,11 @@ struct control {
 int control_open(struct control *c, int fd, struct error *e);
 void control_close(struct control *c);
 
-// Writes a line; any thread may call it. control_wait notices the end of the parent.
+// Writes a line. Any thread may call it. If the parent has ended, control_wait notices that.
 void control_say(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Waits at most timeout_ms (-1: no limit), and calls take (NULL: ignore lines) with each complete
-// line of the parent. Returns false when the process has to end.
+// Waits at most timeout_ms (-1: no limit), and calls `take` (NULL: ignore lines) with each complete
+// line of the parent. Returns false when the process must end.
 bool control_wait(struct control *c, int timeout_ms, void (*take)(void *user, struct str line),
                   void *user);
 

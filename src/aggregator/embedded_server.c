@@ -10,7 +10,7 @@
 
 struct embedded_server {
     struct sources *sources;
-    // requests drains of the agent that writes the first recording; NULL: no agent does
+    // requests drains of the agent that writes the first recording; NULL: no agent writes it
     struct drainer *drainer;
     const struct embedded_server_names *names;
 };
@@ -19,7 +19,7 @@ static const struct route routes[] = {
 #include "aggregator/recording_routes.def"
 };
 
-// A folder without a recording is an error here, because no agent is about to write one.
+// Fails if a folder has no recording, because no agent is about to write one.
 static int check_any(struct embedded_server *in, const char *path, struct error *e)
 {
     struct arena arena = {0};
@@ -82,8 +82,8 @@ static const char *file_name(const struct source *file)
     return slash ? slash + 1 : path;
 }
 
-// Names the unreadable files and the damaged blocks whose data the answer lacks, like nodes that do
-// not answer. NULL: the answer is complete.
+// Lists the unreadable files and damaged blocks whose data the answer lacks, in the same form as
+// nodes that do not answer. NULL: the answer is complete.
 static char *name_missing(struct embedded_server *in, struct arena *arena)
 {
     struct sources_view view;
@@ -139,7 +139,7 @@ void embedded_server_ask(struct embedded_server *in, struct str target, struct s
     if (rc)
         answer_failure(out, &e);
     else if (i == count)
-        answer_error(out, 404, "a recording cannot be asked this; a running job can", NULL);
+        answer_error(out, 404, "recordings do not answer this request; running jobs do", NULL);
     else
         routes[i].handle(&service, &r, out);
     *missing = name_missing(in, &r.arena);
@@ -147,7 +147,7 @@ void embedded_server_ask(struct embedded_server *in, struct str target, struct s
     request_free(&r);
 }
 
-// Looks up unit and kind of each series; series of one metric are adjacent.
+// Finds unit and kind of each series. Series of one metric are adjacent.
 static int describe(struct reading *d, struct embedded_server_points *out, struct error *e)
 {
     struct embedded_server_metric known = {0};

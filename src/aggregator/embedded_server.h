@@ -1,5 +1,5 @@
-// embedded_server.h - queries of recordings in this process, through the paths of the native face:
-// the same handlers, without a server or a socket.
+// embedded_server.h - queries recordings in this process with the handlers of the native face,
+// without a server or a socket.
 //
 //   embedded_server_ask("/sonde/v1/query?format=binary", body) ─▶ native_query ─▶ answer
 //
@@ -12,8 +12,8 @@
 #include "query/query.h"
 
 enum {
-    EMBEDDED_QUERY_BYTES = 1 << 30,  // one query's memory
-    EMBEDDED_ANSWER_BYTES = 1 << 30, // an answer
+    EMBEDDED_QUERY_BYTES = 1 << 30,  // memory limit of one query
+    EMBEDDED_ANSWER_BYTES = 1 << 30, // size limit of an answer
 };
 
 struct embedded_server;
@@ -31,17 +31,17 @@ struct embedded_server_names {
 int embedded_server_open(const char *const *paths, size_t count,
                          const struct embedded_server_names *names, struct embedded_server **out,
                          struct error *e);
-// NULL is allowed. No question may be pending.
+// NULL is allowed. No request may be running.
 void embedded_server_close(struct embedded_server *in);
 
-// Thread-safe. Fills *out in any case, with a status. *missing names the unreadable files and
-// damaged blocks whose data the answer lacks (NULL: the answer is complete). The caller frees both.
+// Answers a request. Thread-safe. Fills *out in any case, with a status. *missing lists the
+// unreadable files and damaged blocks whose data the answer lacks (NULL: the answer is complete).
+// The caller frees both.
 void embedded_server_ask(struct embedded_server *in, struct str target, struct str body,
                          int64_t timeout_ns, struct answer *out, char **missing);
 
-// The result of one query to /sonde/v1/query, without encoding it as an answer, because a large
-// answer would need twice the memory. The caller frees the arena, which has all of it, and
-// `missing`.
+// The result of one query to /sonde/v1/query, as plain data, because encoding a large result would
+// take twice the memory. The caller frees the arena, which holds the result, and `missing`.
 struct embedded_server_points {
     struct arena arena;
     struct query_result result;
@@ -51,7 +51,7 @@ struct embedded_server_points {
     } * metrics; // for each series
     char *missing;
 };
-// Returns false if the query fails: *failure then has the answer with the reason, which the caller
+// Returns false if the query fails. *failure is then the answer with the reason, which the caller
 // frees, and *out is empty.
 bool embedded_server_query(struct embedded_server *in, struct str body, int64_t timeout_ns,
                            struct embedded_server_points *out, struct answer *failure);

@@ -14,16 +14,16 @@
 
 enum { LOOK_MS = 20 }; // interval of checks whether an expected node has connected
 
-struct wanted {
+struct fetch_request {
     struct list_link in_queue;
-    char *host, *folder; // owned
+    char *host, *folder; // owned by this struct
     int64_t since_ns;
 };
 
 struct fetch {
     struct hub *hub;
     char *job;
-    fetch_said_fn *said;
+    fetch_end_fn *on_end;
     void *user;
     pthread_t thread;
     pthread_mutex_t lock; // protects the queue
@@ -33,7 +33,7 @@ struct fetch {
     struct ask_copy_progress progress;
 };
 
-static void free_wanted(struct wanted *w)
+static void free_request(struct fetch_request *w)
 {
     free(w->host);
     free(w->folder);
@@ -42,7 +42,7 @@ static void free_wanted(struct wanted *w)
 
 int fetch_add(struct fetch *f, struct str host, struct str folder)
 {
-    struct wanted *w = calloc(1, sizeof *w);
+    struct fetch_request *w = calloc(1, sizeof *w);
     if (w) {
         w->host = strndup(host.data, host.size);
         w->folder = strndup(folder.data, folder.size);
@@ -50,7 +50,7 @@ int fetch_add(struct fetch *f, struct str host, struct str folder)
     }
     if (!w || !w->host || !w->folder) {
         if (w)
-            free_wanted(w);
+            free_request(w);
         return -ENOMEM;
     }
     pthread_mutex_lock(&f->lock);
@@ -67,7 +67,7 @@ uint64_t fetch_bytes(const struct fetch *f, uint64_t *moved)
     return bytes;
 }
 
-// ---------------------------------------------------------------- the thread
+// ---------------------------------------------------------------- the thread that copies
 
 static const struct hub_node *find_node(const struct hub_node *nodes, size_t count,
                                         const char *host)
@@ -78,10 +78,10 @@ static const struct hub_node *find_node(const struct hub_node *nodes, size_t cou
     return NULL;
 }
 
-// Takes the connected nodes from the queue, and those whose time to connect is over. All of them
+// Removes nodes from the queue that are connected, or whose time to connect is over. All of them
 // have the same target folder.
 static size_t take_some(struct fetch *f, struct arena *arena,
-                        struct wanted *out[FETCH_NODES_AT_ONCE])
+                        struct fetch_request *out[FETCH_NODES_AT_ONCE])
 {
     const struct hub_node *nodes;
     size_t count = 0, n = 0;
@@ -90,7 +90,7 @@ static size_t take_some(struct fetch *f, struct arena *arena,
     int64_t late_ns = clock_monotonic_ns() - (int64_t)FETCH_CONNECT_MS * NS_PER_MS;
     pthread_mutex_lock(&f->lock);
     LIST_EACH (link, &f->queue) {
-        struct wanted *w = LIST_OF(link, struct wanted, in_queue);
+        struct fetch_request *w = LIST_OF(link, struct fetch_request, in_queue);
         if (n == FETCH_NODES_AT_ONCE)
             break;
         const struct hub_node *node = find_node(nodes, count, w->host);
@@ -126,18 +126,18 @@ static void say_one(struct fetch *f, struct str host, const struct ask_copied *c
     }
     if (!path && !failed)
         failed = "it has none";
-    f->said(f->user, host, failed ? NULL : path, failed);
+    f->on_end(f->user, host, failed ? NULL : path, failed);
 }
 
-static void fetch_some(struct fetch *f, struct arena *arena, struct wanted *const wanted[],
+static void fetch_some(struct fetch *f, struct arena *arena, struct fetch_request *const requests[],
                        size_t count)
 {
     struct str hosts[FETCH_NODES_AT_ONCE];
     struct error e = {0};
     struct ask_copied copied = {0};
     for (size_t i = 0; i < count; i++)
-        hosts[i] = str_of(wanted[i]->host);
-    struct ask_copy_options o = {.folder = wanted[0]->folder,
+        hosts[i] = str_of(requests[i]->host);
+    struct ask_copy_options o = {.folder = requests[0]->folder,
                                  .job = str_of(f->job),
                                  .to_ns = INT64_MAX,
                                  .progress = &f->progress};
@@ -156,12 +156,12 @@ static void *work(void *user)
     struct fetch *f = user;
     while (!atomic_load(&f->stop)) {
         struct arena arena = {0};
-        struct wanted *some[FETCH_NODES_AT_ONCE];
+        struct fetch_request *some[FETCH_NODES_AT_ONCE];
         size_t n = take_some(f, &arena, some);
         if (n)
             fetch_some(f, &arena, some, n);
         for (size_t i = 0; i < n; i++)
-            free_wanted(some[i]);
+            free_request(some[i]);
         arena_free(&arena);
         if (n)
             continue;
@@ -176,7 +176,7 @@ static void *work(void *user)
     return NULL;
 }
 
-int fetch_create(struct hub *hub, struct str job, fetch_said_fn *said, void *user,
+int fetch_create(struct hub *hub, struct str job, fetch_end_fn *on_end, void *user,
                  struct fetch **out)
 {
     struct fetch *f = *out = calloc(1, sizeof *f);
@@ -184,7 +184,7 @@ int fetch_create(struct hub *hub, struct str job, fetch_said_fn *said, void *use
         return -ENOMEM;
     f->hub = hub;
     f->job = strndup(job.data, job.size);
-    f->said = said;
+    f->on_end = on_end;
     f->user = user;
     list_init(&f->queue);
     pthread_mutex_init(&f->lock, NULL);
@@ -211,7 +211,7 @@ void fetch_destroy(struct fetch *f)
     pthread_mutex_unlock(&f->lock);
     pthread_join(f->thread, NULL);
     LIST_EACH (link, &f->queue)
-        free_wanted(LIST_OF(link, struct wanted, in_queue));
+        free_request(LIST_OF(link, struct fetch_request, in_queue));
     pthread_cond_destroy(&f->news);
     pthread_mutex_destroy(&f->lock);
     free(f->job);

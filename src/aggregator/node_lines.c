@@ -14,6 +14,7 @@ void node_lines_take(struct hub *hub, struct str line)
         if (exclude && host.size)
             hub_exclude(hub, host);
         else if (host.size && hub_expect(hub, host, via) != 0)
-            log_warning("the node %.*s cannot be asked", STR_ARG(str_slice(host, 0, 100)));
+            log_warning("cannot add the node %.*s: its data will be missing",
+                        STR_ARG(str_slice(host, 0, 100)));
     }
 }

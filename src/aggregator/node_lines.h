@@ -1,10 +1,10 @@
-// node_lines.h - parses the lines about nodes that a hub's process gets on its control descriptor.
-// For the aggregator and for relays.
+// node_lines.h - parses the lines about nodes that an aggregator or a relay gets on its control
+// descriptor.
 //
-//   expect HOST,HOST        expect these nodes, too: missing until they connect
-//   behind RELAY HOST,HOST  expect these nodes behind that relay: missing if it is, unless they
-//                           connect directly
-//   exclude HOST,HOST       these are no longer nodes of the job
+//   expect HOST,HOST        expect these nodes, too; they are missing until they connect
+//   behind RELAY HOST,HOST  expect these nodes behind this relay; without it they are missing
+//                           unless they connect directly
+//   exclude HOST,HOST       these nodes have left the job
 #ifndef SONDE_AGGREGATOR_NODE_LINES_H
 #define SONDE_AGGREGATOR_NODE_LINES_H
 

@@ -19,40 +19,40 @@ enum {
 };
 static const int64_t CLOCK_OFFSET_MAX_NS = 10 * INT64_C(1000000);
 
-// The facts about a node that have been announced to the parent.
-enum { SAID_UP = 1, SAID_CLOCK = 2 };
+// Facts about a node that the process has reported to its parent.
+enum { REPORTED_UP = 1, REPORTED_CLOCK = 2 };
 
 struct process {
     struct control control;
     struct hub *hub;
-    struct map said;    // by host: the announced facts
-    struct arena hosts; // names of the hosts
+    struct map reported; // reported facts of each host
+    struct arena hosts;  // names of the hosts
     struct str job;
     struct fetch *fetch; // NULL before the first fetch
-    uint64_t moved_said;
-    int64_t bytes_said_ns;
+    uint64_t moved_reported;
+    int64_t bytes_reported_ns;
 };
 
 static void look_at_node(struct process *p, const struct hub_node *n)
 {
-    uint64_t *said = map_get(&p->said, n->host);
-    struct str host = said ? n->host : arena_str(&p->hosts, n->host);
-    if (!said && host.data)
-        said = map_add(&p->said, host, NULL);
-    if (!said)
-        return; // out of memory: announced later
-    if (n->connected != (bool)(*said & SAID_UP)) {
+    uint64_t *reported = map_get(&p->reported, n->host);
+    struct str host = reported ? n->host : arena_str(&p->hosts, n->host);
+    if (!reported && host.data)
+        reported = map_add(&p->reported, host, NULL);
+    if (!reported)
+        return; // out of memory: reported later
+    if (n->connected != (bool)(*reported & REPORTED_UP)) {
         control_say(&p->control, "node %.*s %s", STR_ARG(n->host), n->connected ? "up" : "lost");
-        *said ^= SAID_UP;
+        *reported ^= REPORTED_UP;
     }
     int64_t off_ns = n->offset_ns < 0 ? -n->offset_ns : n->offset_ns;
     if (n->offset_known && off_ns - n->offset_error_ns > CLOCK_OFFSET_MAX_NS &&
-        !(*said & SAID_CLOCK)) {
+        !(*reported & REPORTED_CLOCK)) {
         log_warning("the clock of node %.*s is %.3f s %s this one's: its points lie beside those "
                     "of the same moment",
                     STR_ARG(n->host), (double)off_ns / NS_PER_S,
                     n->offset_ns > 0 ? "ahead of" : "behind");
-        *said |= SAID_CLOCK;
+        *reported |= REPORTED_CLOCK;
     }
 }
 
@@ -88,11 +88,12 @@ static void say_bytes(struct process *p)
 {
     int64_t now_ns = clock_monotonic_ns();
     uint64_t moved = 0, bytes = p->fetch ? fetch_bytes(p->fetch, &moved) : 0;
-    if (moved == p->moved_said || now_ns - p->bytes_said_ns < (int64_t)SAY_BYTES_MS * NS_PER_MS)
+    if (moved == p->moved_reported ||
+        now_ns - p->bytes_reported_ns < (int64_t)SAY_BYTES_MS * NS_PER_MS)
         return;
     control_say(&p->control, "fetching %llu", (unsigned long long)bytes);
-    p->moved_said = moved;
-    p->bytes_said_ns = now_ns;
+    p->moved_reported = moved;
+    p->bytes_reported_ns = now_ns;
 }
 
 static void take_line(void *user, struct str line)
@@ -110,10 +111,10 @@ static void say_reboot(void *user, struct str hosts)
     control_say(&p->control, "reboot %.*s", STR_ARG(hosts));
 }
 
-static void say_collector(void *user, struct str wanted)
+static void say_collector(void *user, struct str collector_line)
 {
     struct process *p = user;
-    control_say(&p->control, COLLECTOR_VERB " %.*s", STR_ARG(wanted));
+    control_say(&p->control, COLLECTOR_VERB " %.*s", STR_ARG(collector_line));
 }
 
 static void serve(struct process *p)
@@ -163,7 +164,7 @@ int aggregator_run(const struct aggregator_options *options, int control_fd, str
         aggregator_stop(dragon);
         aggregator_stop(g);
     }
-    map_free(&p.said);
+    map_free(&p.reported);
     arena_free(&p.hosts);
     control_close(&p.control);
     if (rc && e)

@@ -27,11 +27,11 @@ struct relay {
     struct wire_refresher *refresher;
     struct wire_link *link;
     struct wire_forwarder *forwarder; // for HTTP clients on this node
-    struct memory_account memory;     // for answers
+    struct memory_account memory;     // limits the memory of answers
     struct process_memory_keeper keeper;
 };
 
-// The view of one request.
+// The open view of one request.
 struct opened {
     struct arena arena;
     struct sources_view view;
@@ -65,8 +65,8 @@ static void close_view(void *user, struct wire_view *view)
     sources_close(&o->view);
     arena_free(&o->arena);
     free(o);
-    // The end of each request and each ping closes a view, so an idle relay returns memory without
-    // a timer.
+    // Each request and each ping closes a view at its end, so even an idle relay returns memory,
+    // without a timer.
     int64_t now_ns = clock_monotonic_ns();
     process_memory_keep(&relay->keeper, SLACK_BYTES, now_ns);
     // Answers may take half of the limit, and freed memory in malloc a quarter.
@@ -75,7 +75,7 @@ static void close_view(void *user, struct wire_view *view)
                         RELAY_MEMORY_BYTES, now_ns);
 }
 
-// The response for an HTTP client whose connection to the first node failed.
+// Writes the response for an HTTP client whose connection to the first node has failed.
 static void write_refusal(const char *why, struct buf *out)
 {
     struct buf body = {0};
@@ -95,8 +95,8 @@ static void write_refusal(const char *why, struct buf *out)
     buf_free(&body);
 }
 
-// Without the forwarder, clients on this node cannot reach the first node's server, but the relay
-// works.
+// Starts the forwarder. If that fails, clients on this node cannot reach the first node's server,
+// but the relay works.
 static void start_forwarder(struct relay *r, const struct relay_options *o,
                             const struct wire_settings *settings)
 {
@@ -167,7 +167,7 @@ size_t relay_parents(struct str text, struct arena *arena, struct wire_parent ou
 {
     size_t count = 0;
     while (text.data && text.size && count < WIRE_PARENTS_MAX) {
-        // Parses up to the next comma, or two words.
+        // The rest is HOST:PORT up to the next comma, or the two words HOST PORT.
         struct str rest = text, host = str_cut(&rest, ' '), number;
         if (rest.data) {
             number = str_cut(&rest, ' ');

@@ -89,7 +89,7 @@ const struct route *routes_all(size_t *count)
     return routes;
 }
 
-// Admits requests of Dragon's programs to the server on their node, if they come from our own user.
+// Admits requests of Dragon's programs to the server on their node if our own user has sent them.
 bool routes_admit_dragon(const struct route *route, struct request *r, struct answer *a)
 {
     static const struct str paths[] = {STR("/api/metrics"), STR("/api/ready"),

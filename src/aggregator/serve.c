@@ -1,4 +1,4 @@
-// serve.c - the server: the service behind the routes, its hub, its workers; start and stop.
+// serve.c - starts and stops the server: the service behind the routes, its hub, its workers.
 #include "aggregator/aggregator.h"
 #include "aggregator/request_times.h"
 #include "aggregator/routes.h"
@@ -25,9 +25,9 @@
 #include <unistd.h>
 
 enum {
-    SEND_TIMEOUT_S = 600, // for sending an answer to a client, however slow
-    TALK_TIMEOUT_S = 600, // between two inputs of a telnet client
-    DRAIN_S = 5,          // for pending answers when the server stops
+    SEND_TIMEOUT_S = 600, // time for sending an answer to a client, however slow it is
+    TALK_TIMEOUT_S = 600, // time between two inputs of a telnet client
+    DRAIN_S = 5,          // time for pending answers when the server stops
     // connections without a token so far, except those of our own user,
     UNPROVED_MAX = 64,
     UNPROVED_PER_CLIENT = 16, // from one unknown client,
@@ -40,12 +40,11 @@ enum {
     WORKERS_SPARE = 4,
 };
 
-// A dashboard sends its next requests within a minute, so the cache stays that long. Freed memory
-// is returned to the system earlier.
+// A dashboard sends its next requests within a minute, so the cache is kept for that long. Freed
+// memory is returned to the system earlier.
 static const int64_t REST_NS = 5 * (int64_t)NS_PER_S;
 static const int64_t IDLE_NS = 60 * (int64_t)NS_PER_S;
-// The account has half of the process's memory limit. The cache shrinks when this little is left of
-// it.
+// The account has half of the process's memory limit. If less than this is left, the cache shrinks.
 static const size_t NEAR_BYTES = 8 << 20;
 static const size_t SLACK_BYTES = 8 << 20; // bytes of freed memory that malloc may keep
 
@@ -71,8 +70,8 @@ struct aggregator {
     struct feeds *feeds;
     struct line_protocol telnet;
     struct process_memory_keeper keeper;
-    struct wire_loop *loop; // of the hub
-    struct wire_bulk *bulk; // of the hub; may be NULL
+    struct wire_loop *loop; // loop of the hub
+    struct wire_bulk *bulk; // bulk of the hub; may be NULL
     int port;
     char *listen, *job, *agent_socket, *cors, *dump_node, *dump_dir;
 };
@@ -94,7 +93,7 @@ static struct service_limits limits_of(const struct service_limits *given)
     TAKE_LIMIT(total_memory_bytes);
     TAKE_LIMIT(slow_queries);
     TAKE_LIMIT(slow_after_ns);
-    // Limits that depend on other limits, unless they are set.
+    // Set limits that depend on other limits, unless the caller has set them.
     limits.connections_per_client = given->connections_per_client ? given->connections_per_client
                                                                   : (limits.connections + 1) / 2;
     if (!given->total_memory_bytes && limits.total_memory_bytes < limits.query_memory_bytes)
@@ -166,15 +165,15 @@ static int read_tls(const struct aggregator_options *o, struct buf *cert, struct
     return rc ? rc : secrets_read(o->tls_key, SECRETS_PRIVATE, key, e);
 }
 
-// Called after each request, so that freed blocks do not pile up beside the cache.
+// Called after each request, so that freed blocks do not accumulate beside the cache.
 static void ease(void *user)
 {
     struct aggregator *g = user;
     int64_t now_ns = clock_monotonic_ns();
     struct memory_account *memory = &g->service.memory;
     process_memory_keep(&g->keeper, SLACK_BYTES, now_ns);
-    // Requests and the cache may take half of the limit, and freed memory in malloc a quarter. A
-    // page is returned only if no part of it is in use.
+    // Requests and the cache may take half of the limit, and freed memory in malloc a quarter.
+    // malloc can return a page only if no part of it is in use.
     if (process_memory_ease(&g->keeper, memory_account_held(memory) + memory->limit_bytes / 2,
                             2 * memory->limit_bytes - NEAR_BYTES, now_ns) &&
         memory->reclaim)
@@ -211,7 +210,8 @@ static int start_workers(struct aggregator *g, struct error *e)
     g->service.stream_memory.limit_bytes = limits->total_memory_bytes / STREAMS_SHARE;
     sources_charge(g->service.reads.sources, &g->service.memory);
     sigset_t before;
-    thread_signals_block(&before); // for the threads of the library, and those that workers start
+    // threads of the library, and threads that workers start, inherit the blocked signals
+    thread_signals_block(&before);
     int rc = workers_create(&options, &g->workers, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     g->service.workers = g->workers;
@@ -231,7 +231,7 @@ static int start_server(struct aggregator *g, const struct aggregator_options *o
 {
     const struct service_limits *limits = &g->service.limits;
     g->telnet = telnet_protocol(&g->service);
-    // No telnet over TLS, or without an agent that takes points.
+    // No telnet with TLS, or without an agent that stores points.
     bool telnet = g->service.agent_socket.size && !cert && !o->only_dragon_points;
     struct server_options options = {
         .fd = fd,
@@ -318,7 +318,7 @@ static void free_aggregator(struct aggregator *g)
     free(g);
 }
 
-// Checks that a recording exists, and finds its last time.
+// Checks that a recording exists, and finds the latest time.
 static int look_at_recordings(struct aggregator *g, const struct aggregator_options *o,
                               struct error *e)
 {
@@ -340,7 +340,7 @@ static int look_at_recordings(struct aggregator *g, const struct aggregator_opti
         }
     }
     static const int64_t minute_ns = INT64_C(60) * NS_PER_S;
-    // Whole minutes keep the intervals of queries, up to a minute, in place.
+    // A shift of whole minutes keeps the intervals of queries (of up to a minute) at their places.
     if (o->as_if_now && any)
         g->service.shift_ns = (clock_realtime_ns() - newest_ns) / minute_ns * minute_ns;
     if (!view.count)
@@ -445,7 +445,8 @@ void aggregator_stop(struct aggregator *g)
     server_stop_accepting(g->server);
     feeds_stop(g->feeds);
     connections_drain(g->service.connections, (int64_t)DRAIN_S * NS_PER_S);
-    workers_stop(g->workers); // no connection may be suspended when the library stops
+    // first, because no connection may be suspended when the library stops
+    workers_stop(g->workers);
     server_destroy(g->server);
     free_aggregator(g);
 }

@@ -12,7 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { SERIES_A_STEP = 1024 }; // series a step may examine without finding a point to send
+// number of series that one step may examine without finding a point to send
+enum { SERIES_A_STEP = 1024 };
 
 enum stage { BEGIN, LOOK, HEAD, METRICS, SERIES, POINTS, EVENTS, TAIL };
 
@@ -22,18 +23,18 @@ struct state {
     size_t file;
     enum stage stage;
     struct ask_copy_look look;
-    bool upon; // the records are added to the existing copy
+    bool upon; // the node's records are added to the existing copy
     struct ask_copy_kept kept;
     // periods of time whose points are sent
     struct ask_copy_stretch stretches[ASK_COPY_STRETCHES_MAX];
     size_t stretch_count, stretch;
-    uint32_t next; // metric or series to send
+    uint32_t next; // index of the next metric or series to send
     uint64_t key;  // hash of the current series
     struct store_cursor *cursor;
     int64_t *times; // points of the next record
     double *values;
     size_t held;
-    const int64_t *run_times; // the rest of the cursor's run
+    const int64_t *run_times; // the part of the cursor's current run that has not been sent
     const double *run_values;
     size_t run_left;
     struct buf events; // records of events, each after its u32 size
@@ -43,7 +44,7 @@ struct state {
     uint32_t crc;
 };
 
-// The meta that a copy keeps from its original.
+// The entries of the file's metadata that the copy takes over.
 static const char *const metas[] = {"host", "job", "version", "command"};
 
 static void put_known(const struct ask_copy_known *k, struct buf *out)
@@ -105,7 +106,7 @@ int ask_copy_request_read(struct str request, struct arena *arena, struct ask_co
     return r;
 }
 
-int ask_copy_request_narrow(struct str request, bool (*wants)(void *user, struct str host),
+int ask_copy_request_narrow(struct str request, bool (*is_receiver)(void *user, struct str host),
                             void *user, struct buf *out)
 {
     enum { TIMES_BYTES = 16 };
@@ -116,7 +117,7 @@ int ask_copy_request_narrow(struct str request, bool (*wants)(void *user, struct
         struct str all = {(const char *)b.at, bytes_left(&b)};
         if (read_known(&b, &k))
             return -EBADMSG;
-        if (wants(user, k.host))
+        if (is_receiver(user, k.host))
             buf_add(out, all.data, all.size - bytes_left(&b));
     }
     return b.failed ? -EBADMSG : 0;
@@ -221,7 +222,7 @@ static int put_look(struct wire_answer *a, struct buf *out, struct error *e)
     return 1;
 }
 
-// Counts the kept part as if it were sent.
+// Counts the part that the copy keeps as if the node had sent it.
 static void begin_upon(struct state *s)
 {
     for (uint32_t i = 0; s->upon && i < s->ours->count; i++) {
@@ -321,7 +322,8 @@ static int put_held(struct wire_answer *a, uint32_t series, struct buf *out)
     return 1;
 }
 
-// Appends more points of the current series to those that are held. Returns 1, or 0 at its end.
+// Moves more points of the current series into the next record. Returns 1, 0 at the end of the
+// series, or a negative errno.
 static int hold_more(struct state *s)
 {
     if (s->run_left == 0) {
@@ -343,8 +345,8 @@ static int hold_more(struct state *s)
     return 1;
 }
 
-// Continues the current series, up to a full record of points. Returns 1 if it has more points,
-// else 0.
+// Fills a record with points of the current series. Returns 1 if the series has more points, 0 if
+// it has none, or a negative errno.
 static int hold_series(struct wire_answer *a)
 {
     struct state *s = a->state;

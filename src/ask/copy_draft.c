@@ -80,7 +80,7 @@ int ask_copy_stopped(const struct ask_copy_stop *stop, struct error *e)
     if (stop->progress)
         atomic_fetch_add(&stop->progress->steps, 1);
     if (stop->cancel && atomic_load(stop->cancel))
-        return error_set(e, -ECANCELED, "the copying was cancelled");
+        return error_set(e, -ECANCELED, "the copy was cancelled");
     return stop->watch ? stop->watch->look(stop->watch->user, e) : 0;
 }
 
@@ -110,7 +110,8 @@ static int keep_definitions(const struct keeping *k)
     return r == -EBADMSG ? -ESTALE : r;
 }
 
-// If data was readable when it was summed and is not readable now, the file counts as changed.
+// Turns a read error into -ESTALE: the data could be read when the sums were computed, so the file
+// has changed since.
 static int unreadable(int code)
 {
     return code < 0 && code != -ENOMEM ? -ESTALE : code;

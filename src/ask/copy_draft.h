@@ -1,5 +1,5 @@
-// copy_draft.h - a copy while it is written: a store under a temporary name, and counts and sums of
-// its contents. At the end they are compared with those that the node sent.
+// copy_draft.h - an unfinished copy: a store under a temporary name, with counts and sums of its
+// contents. At the end, the receiver compares them with the counts and sums that the node sent.
 //
 //   records of the node ──┐
 //                         ├─▶ HOST.RANDOM.part ── the same counts and sums ─▶ HOST.sonde
@@ -15,19 +15,20 @@ struct ask_copy_draft {
     struct store *store;
     struct ask_copy_name *metrics, *series; // in the order of their arrival
     size_t metric_count, metric_capacity, series_count, series_capacity;
-    uint64_t points, events;       // in the draft
+    uint64_t points, events;       // number of points and events in the draft
     uint64_t point_sum, event_sum; // sums of these points and events (copy_sums.h)
 };
 struct ask_copy_name {
-    uint32_t id; // ours
+    uint32_t id; // number of the metric or series in the draft
     uint64_t hash;
 };
 
 void ask_copy_draft_free(struct ask_copy_draft *d);
 
-// Append the next metric; the next series, of the metric with this index; points of the series with
-// this index, ascending. Indices count from 0 in the order of arrival. Return 0, -EBADMSG (no such
-// metric or series), -ENOMEM, or the reason why the store cannot be written.
+// Three functions append to the draft: the next metric; the next series of the metric with this
+// index; ascending points of the series with this index. Indices count from 0 in the order of
+// arrival. Each function returns 0, -EBADMSG (no such metric or series), -ENOMEM, or the reason why
+// the store cannot be written.
 int ask_copy_draft_metric(struct ask_copy_draft *d, const struct store_metric *m);
 int ask_copy_draft_series(struct ask_copy_draft *d, uint64_t metric,
                           const struct store_label *labels, size_t count);
@@ -35,7 +36,7 @@ int ask_copy_draft_points(struct ask_copy_draft *d, uint64_t series, const int64
                           const double *values, size_t count);
 int ask_copy_draft_event(struct ask_copy_draft *d, const struct store_event *event);
 
-// How a caller cancels a long operation or follows its progress.
+// Lets a caller cancel a long operation, and follow its progress.
 struct ask_copy_stop {
     const atomic_bool *cancel;          // may be NULL
     const struct work_watch *watch;     // may be NULL

@@ -12,7 +12,7 @@
 
 enum { DRAFT_RANDOM_DIGITS = 16 };
 
-// True if another process that copies into this folder holds the draft's lock.
+// True if another process holds the draft's lock, because it copies into this folder.
 static bool is_being_written(const char *part)
 {
     struct store_reader *r;
@@ -23,7 +23,7 @@ static bool is_being_written(const char *part)
     return live;
 }
 
-// True if `name` is that of a draft of HOST.sonde.
+// True if `name` is the name of a draft of HOST.sonde.
 static bool is_draft(struct str name, struct str host)
 {
     return name.size == host.size + 1 + DRAFT_RANDOM_DIGITS + strlen(".part") &&
@@ -31,7 +31,8 @@ static bool is_draft(struct str name, struct str host)
            strspn(name.data + host.size + 1, "0123456789abcdef") == DRAFT_RANDOM_DIGITS;
 }
 
-// Removes the drafts that killed processes left. Returns -EBUSY if another process is writing one.
+// Removes the drafts that killed processes left behind. Returns -EBUSY if another process is
+// writing a draft.
 static int clear_drafts(const char *folder, struct str host)
 {
     DIR *dir = opendir(folder);

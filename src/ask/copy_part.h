@@ -7,9 +7,9 @@
 
 #include "base/str.h"
 
-// Stores a new name for a copy of HOST in *out, which the caller frees, and removes the drafts of
-// HOST that killed processes left. Returns -EBUSY if another process is writing such a draft,
-// -ENOMEM, or the reason why the folder cannot be read; *out is then NULL.
+// Stores a new name for a copy of HOST in *out, which the caller frees. Removes the drafts of HOST
+// that killed processes left behind. On failure *out is NULL, and the function returns -EBUSY
+// (another process is writing such a draft), -ENOMEM, or the reason why the folder cannot be read.
 int copy_part_name(const char *folder, struct str host, char **out);
 
 #endif

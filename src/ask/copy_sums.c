@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 enum {
-    SAMPLES_MAX = 16384,   // time stamps from which the ends are chosen: 64 a slice
+    SAMPLES_MAX = 16384,   // time stamps from which the slices' ends are chosen: 64 for each slice
     SERIES_COST = 64,      // opening a series costs as much as this many points
-    STEP_SERIES = 1 << 16, // definitions in a step
+    STEP_SERIES = 1 << 16, // number of definitions that one step reads
 };
 
 enum stage { DEFINITIONS, POINTS, EVENTS, DONE };
@@ -59,8 +59,8 @@ static bool newest(const struct store_event *event, void *user)
     return true;
 }
 
-// Collects every `every`-th time stamp of each series, up to SAMPLES_MAX. If `times` is NULL, it
-// only counts them. *last_ns gets the latest one.
+// Collects every `every`-th time stamp of each series, at most SAMPLES_MAX in all. If `times` is
+// NULL, it only counts them. *last_ns gets the latest time stamp.
 static int sample(struct store_snapshot *store, int64_t from_ns, int64_t to_ns, uint64_t every,
                   int64_t *times, uint64_t *count, int64_t *last_ns)
 {
@@ -155,7 +155,8 @@ uint64_t ask_copy_series_hash_of(const struct store_snapshot *store, uint32_t se
                                 info.labels, info.label_count);
 }
 
-// All metrics fit in one step because they are few; series may be millions.
+// Hashes all metrics in the first step, because they are few. Series may be millions, so a step
+// hashes at most STEP_SERIES of them.
 static void look_at_definitions(struct ask_copy_look *l)
 {
     uint64_t h = l->sums->definitions;
@@ -314,7 +315,7 @@ size_t ask_copy_stretches(const struct ask_copy_sums *sums, const uint8_t *bits,
             out[n - 1].to_ns = end;
         open = in;
     }
-    // Counts only requested data.
+    // Cut the stretches to the requested time.
     size_t left = 0;
     for (size_t i = 0; i < n; i++) {
         struct ask_copy_stretch s = {out[i].from_ns > from_ns ? out[i].from_ns : from_ns,

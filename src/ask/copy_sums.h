@@ -5,11 +5,12 @@
 //        ─────────────────┤────────────┤─────── … ────────────────┤─────────────────▶
 //   slice       0               1                                       count: later points
 //
-// The host that has a copy chooses the ends, such that each slice has about the same number of its
-// points. New points then lie in few slices, even if points are spread unevenly or clocks are
-// wrong. A sum is the sum, modulo 2^64, of the hashes of all points, or events, of a slice: it
-// depends neither on their order nor on the blocks that contain them. The hash of a point covers
-// its series (name and labels), its time stamp and the bits of its value.
+// The host that has a copy chooses the ends such that all slices hold about the same number of
+// points of the copy. New points then lie in few slices, even if points are spread unevenly or
+// clocks are wrong. Each slice has two sums, modulo 2^64: one of the hashes of its points, one of
+// the hashes of its events. So a sum depends neither on the order of points nor on the blocks that
+// contain them. The hash of a point covers its series (name and labels), its time stamp and the
+// bits of its value.
 //
 // The sums detect accidental differences. They are no defence against an attacker who can write the
 // files.
@@ -25,13 +26,13 @@
 
 enum {
     ASK_COPY_SLICES_MAX = 256,
-    // minimum average, so that the sums are small beside the points that they save
+    // minimum average of points in a slice: keeps the sums small beside the points that they save
     ASK_COPY_SLICE_POINTS = 256,
-    ASK_COPY_LOOK_POINTS = 1 << 19, // points in a step: about 2 ms
+    ASK_COPY_LOOK_POINTS = 1 << 19, // number of points that a step reads: about 2 ms
 };
 
 struct ask_copy_sums {
-    uint32_t metrics, series; // defined
+    uint32_t metrics, series; // number of definitions
     uint64_t definitions;     // hash of the definitions, in their order
     uint32_t count;           // number of slices, without the last one
     int64_t ends[ASK_COPY_SLICES_MAX];
@@ -39,8 +40,8 @@ struct ask_copy_sums {
     uint64_t point_count[ASK_COPY_SLICES_MAX + 1], event_count[ASK_COPY_SLICES_MAX + 1];
 };
 
-// Chooses the ends of at most `slices_max` (≤ ASK_COPY_SLICES_MAX) slices. Returns -ENOMEM, or the
-// reason why the file cannot be read.
+// Chooses the ends of at most `slices_max` (≤ ASK_COPY_SLICES_MAX) slices. Returns 0, -ENOMEM, or
+// the reason why the file cannot be read.
 int ask_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t to_ns,
                          uint32_t slices_max, struct ask_copy_sums *out);
 
@@ -63,7 +64,7 @@ void ask_copy_look_begin(struct ask_copy_look *l, struct store_snapshot *store, 
 int ask_copy_look_step(struct ask_copy_look *l);
 void ask_copy_look_end(struct ask_copy_look *l); // may be called after any step
 
-// The slice of a time: the first one whose end is not before it.
+// Returns the slice of a time: the first one that ends at this time or later.
 uint32_t ask_copy_slice(const struct ask_copy_sums *sums, int64_t t_ns);
 
 // Wire format: varint metrics, varint series, u64 definitions, varint slices; for each slice its
@@ -73,7 +74,7 @@ uint32_t ask_copy_slice(const struct ask_copy_sums *sums, int64_t t_ns);
 void ask_copy_sums_write(const struct ask_copy_sums *sums, struct buf *out);
 int ask_copy_sums_read(struct str text, struct ask_copy_sums *out);
 
-// Slices that are equal at both ends: bit i mod 8 of byte i / 8.
+// One bit for each slice, set if the slice is equal in both files: bit i mod 8 of byte i / 8.
 struct ask_copy_kept {
     uint8_t points[ASK_COPY_SLICES_MAX / 8], events[ASK_COPY_SLICES_MAX / 8];
 };
@@ -90,8 +91,8 @@ static inline size_t ask_copy_kept_bytes(uint32_t slices)
 bool ask_copy_sums_compare(const struct ask_copy_sums *ours, const struct ask_copy_sums *theirs,
                            struct ask_copy_kept *out);
 
-// Stores the periods of time whose points are kept, or are not kept: ascending, at most
-// ASK_COPY_STRETCHES_MAX. Returns their number.
+// Stores the periods of time whose slices are kept, or with `kept` = false those that are not kept:
+// ascending, at most ASK_COPY_STRETCHES_MAX. Returns the number of periods.
 enum { ASK_COPY_STRETCHES_MAX = ASK_COPY_SLICES_MAX / 2 + 1 };
 struct ask_copy_stretch {
     int64_t from_ns, to_ns; // both inclusive
@@ -107,10 +108,10 @@ static inline uint64_t ask_copy_name_hash(struct str name)
     return hash_bytes(name.data, name.size, 0);
 }
 
-// The hash of a series: of its metric's name, then of the keys and values of its labels, which are
+// Hashes a series: the name of its metric, then the keys and values of its labels, which are
 // sorted.
 uint64_t ask_copy_series_hash(uint64_t name, const struct store_label *labels, size_t count);
-// the series has to exist
+// The series must exist.
 uint64_t ask_copy_series_hash_of(const struct store_snapshot *store, uint32_t series);
 
 static inline uint64_t ask_copy_point_hash(uint64_t series, int64_t t_ns, double value)

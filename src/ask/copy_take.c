@@ -1,6 +1,6 @@
 // copy_take.c - the receiving end of COPY: writes the records of many nodes into stores. Each store
-// has a temporary name until it is complete. The kept part of an existing copy is added when the
-// head of its file arrives (copy_draft.h).
+// has a temporary name until it is complete. When the head of a file arrives, the kept part of the
+// existing copy is added to the new store (copy_draft.h).
 #include "ask/copy_part.h"
 #include "ask/copy_there.h"
 #include "ask/numbers.h"
@@ -21,18 +21,19 @@ enum {
 struct copying {
     struct str host; // malloc'd
     uint64_t file;
-    // path of the file, and of its draft until it is complete; NULL before its head has arrived
+    // path: the file; part: its draft, until the copy is complete. Both are NULL until the head
+    // arrives
     char *path, *part;
     struct ask_copy_draft draft;
     enum ask_copy_way way;
-    uint64_t points, came; // transferred points; bytes
+    uint64_t points, received_bytes; // transferred points; bytes
     uint32_t crc;
     bool made, whole, failed; // made: the file exists under its temporary name
     // the older copy did not match its sums
     bool again;
-    // complete before some nodes were asked again: later records of it are ignored
+    // the file was complete before nodes were asked again; its later records are ignored
     bool settled;
-    int code; // code of the problem
+    int code; // error code of the problem
     // why the file could not be written; empty: there is no problem, or the records were damaged
     char problem[PROBLEM_MAX];
 };
@@ -71,7 +72,7 @@ int ask_copy_create(const struct ask_copy_options *options, struct ask_copy **ou
     }
     int status = ask_there_read(&c->o, &c->arena, &c->there);
     if (status) {
-        error_set(e, status, "cannot look through %s: %s", options->folder, strerror(-status));
+        error_set(e, status, "cannot read the folder %s: %s", options->folder, strerror(-status));
         ask_copy_destroy(c);
         return status;
     }
@@ -94,7 +95,7 @@ int ask_copy_ask(struct ask_copy *c, const struct str *hosts, size_t host_count,
 
 // ---- files ----
 
-// Gives up a file, and removes its draft.
+// Gives up a file and removes its draft.
 static void abandon(struct copying *f)
 {
     if (f->draft.store)
@@ -135,7 +136,7 @@ static int add_file(struct ask_copy *c, struct str host, uint64_t number, struct
 {
     if (!is_file_name(host) || c->count == ASK_COPY_FILES_MAX)
         return error_set(e, -EBADMSG,
-                         "a copy of a host whose name cannot be a file's, or of too many");
+                         "a host's name is not valid as a file name, or there are too many files");
     if (!array_room(&c->all, &c->capacity, c->count + 1, sizeof *c->all))
         return error_set(e, -ENOMEM, "no memory for a copy");
     struct copying *f = &c->all[c->count];
@@ -172,8 +173,8 @@ static int damaged(struct error *e)
     return error_set(e, -EBADMSG, "a damaged copy");
 }
 
-// Handles a record that is invalid or cannot be written. Only a lack of memory ends the whole
-// copying.
+// Handles the error of a record that is invalid or cannot be written. Only a lack of memory ends
+// the whole operation.
 static int refused(struct copying *f, int code, struct error *e)
 {
     if (code == 0)
@@ -209,19 +210,20 @@ static int check_place(const struct ask_copy *c, struct copying *f)
     const struct ask_there *t = ask_there_named(&c->there, str_of(name));
     struct stat info;
     if (twice)
-        snprintf(f->problem, sizeof f->problem, "two nodes would have the file %s", f->path);
+        snprintf(f->problem, sizeof f->problem, "two nodes have recordings of the name %s",
+                 f->path);
     else if (t ? !t->ours : lstat(f->path, &info) == 0)
         snprintf(f->problem, sizeof f->problem,
-                 "%s is there already and is no copy of this job: choose another folder", f->path);
+                 "%s already exists and is not a copy of this job: choose another folder", f->path);
     else if (t && t->all_time && !t->same_range)
         snprintf(
             f->problem, sizeof f->problem,
-            "%s is there already and is a copy of all time: choose another folder for some of it",
+            "%s already exists and is a copy of all time: choose another folder for some of it",
             f->path);
     return f->problem[0] ? -EEXIST : 0;
 }
 
-// new_file rejects a file that appears under this name later.
+// Opens the draft with new_file: store_open then fails if a file of this name has appeared since.
 static int open_draft(const struct ask_copy *c, struct copying *f, const struct store_options *o,
                       struct error *e)
 {
@@ -231,7 +233,7 @@ static int open_draft(const struct ask_copy *c, struct copying *f, const struct 
     int r = copy_part_name(c->folder, host, &f->part);
     if (r == -EBUSY)
         snprintf(f->problem, sizeof f->problem,
-                 "%s is being written at this moment: wait for its end", f->path);
+                 "another process is writing %s: wait until it has ended", f->path);
     if (r == 0) {
         struct store_options new = *o;
         new.new_file = true;
@@ -245,7 +247,7 @@ static int open_draft(const struct ask_copy *c, struct copying *f, const struct 
     return r == -ENOMEM ? error_set(e, r, "no memory for a copy") : r;
 }
 
-// Reads which parts of the existing copy are kept; *t is the existing copy.
+// Reads which parts of the existing copy are kept. *t gets the existing copy.
 static int read_kept(const struct ask_copy *c, const struct copying *f, struct bytes *b,
                      struct ask_copy_kept *kept, const struct ask_there **t, struct error *e)
 {
@@ -325,7 +327,8 @@ static int take_unchanged(struct ask_copy *c, struct copying *f, struct bytes *b
     (void)b;
     const struct ask_there *t = ask_there_copy(&c->there, f->host, f->file);
     if (f->path || !t || !t->sums || !t->same_range)
-        return damaged(e); // who has said so?
+        // we have sent no sums of this copy, so the node cannot know that it is equal
+        return damaged(e);
     f->whole = true;
     f->way = ASK_COPY_UNCHANGED;
     return name_file(c, f, t->name, e);
@@ -462,7 +465,7 @@ int ask_copy_take(struct ask_copy *c, struct str record, struct error *e)
         r = kind && kind->begins ? add_file(c, host, number, &f, e) : damaged(e);
     if (r)
         return r;
-    f->came += record.size;
+    f->received_bytes += record.size;
     if (c->o.progress)
         atomic_fetch_add(&c->o.progress->bytes, record.size);
     if (f->failed || f->settled)
@@ -484,7 +487,8 @@ static void begin_anew(struct copying *f)
 {
     free(f->path);
     free(f->part);
-    *f = (struct copying){.host = f->host, .file = f->file, .points = f->points, .came = f->came};
+    *f = (struct copying){
+        .host = f->host, .file = f->file, .points = f->points, .received_bytes = f->received_bytes};
 }
 
 int ask_copy_again(struct ask_copy *c, struct arena *arena, const struct str **hosts, size_t *count)
@@ -530,7 +534,7 @@ static bool describe(const struct copying *f, struct arena *arena, struct ask_co
         .code = f->code,
         .problem = problem,
         .points = f->points,
-        .came = f->came,
+        .received_bytes = f->received_bytes,
         .bytes = f->whole && stat(f->path, &info) == 0 ? (uint64_t)info.st_size : 0};
     return out->path && out->host.data && (problem || !f->problem[0]);
 }

@@ -77,12 +77,12 @@ struct ask_there *ask_there_copy(const struct ask_there_list *l, struct str from
 
 // ---- sums ----
 
-static bool is_asked(const struct ask_there *t, const struct str *hosts, size_t count)
+static bool is_requested(const struct ask_there *t, const struct str *hosts, size_t count)
 {
-    bool asked = count == 0;
-    for (size_t i = 0; i < count && !asked; i++)
-        asked = str_eq(hosts[i], t->from);
-    return asked && t->ours && !t->spoiled;
+    bool requested = count == 0;
+    for (size_t i = 0; i < count && !requested; i++)
+        requested = str_eq(hosts[i], t->from);
+    return requested && t->ours && !t->spoiled;
 }
 
 static int sum_up(const char *path, const struct ask_copy_options *options, uint32_t slices,
@@ -118,18 +118,18 @@ int ask_there_sum_up(struct ask_there_list *l, const struct ask_copy_options *op
                      struct arena *arena, struct error *e)
 {
     enum { SLICE_BYTES = 26 };
-    size_t asked = 0;
+    size_t requested = 0;
     int r = 0;
     for (size_t i = 0; i < l->count; i++) {
         l->files[i].sums = NULL;
-        asked += is_asked(&l->files[i], hosts, host_count);
+        requested += is_requested(&l->files[i], hosts, host_count);
     }
-    size_t slices = asked ? ASK_COPY_SUMS_BYTES / SLICE_BYTES / asked : 0;
+    size_t slices = requested ? ASK_COPY_SUMS_BYTES / SLICE_BYTES / requested : 0;
     if (slices > ASK_COPY_SLICES_MAX)
         slices = ASK_COPY_SLICES_MAX;
     for (size_t i = 0; i < l->count && r == 0 && slices; i++) {
         struct ask_there *t = &l->files[i];
-        if (!is_asked(t, hosts, host_count))
+        if (!is_requested(t, hosts, host_count))
             continue;
         struct ask_copy_sums *sums = arena_alloc(arena, sizeof *sums);
         char *path = arena_printf(arena, "%s/%.*s", options->folder, STR_ARG(t->name));

@@ -39,8 +39,8 @@
 #include "ask/hub_ask_all.h"
 
 enum {
-    ASK_COPY_POINTS_MAX = 65536, // in a record
-    ASK_COPY_FILES_MAX = 32768,  // in one folder
+    ASK_COPY_POINTS_MAX = 65536, // points in a record
+    ASK_COPY_FILES_MAX = 32768,  // files in one folder
     ASK_COPY_RANGE_MAX = 64,     // bytes of the meta "copied_range"
 };
 
@@ -59,84 +59,87 @@ enum copy_kind {
 enum ask_copy_way {
     ASK_COPY_WHOLE,     // transferred whole
     ASK_COPY_UPDATED,   // only new data was transferred
-    ASK_COPY_UNCHANGED, // nothing was new: the existing file stays
+    ASK_COPY_UNCHANGED, // there was no new data: the existing file stays
 };
 
 struct ask_copy_file {
     const char *path;
     struct str host; // the node's name
     enum ask_copy_way way;
-    int code;            // 0, or a negative errno
-    const char *problem; // why the file does not exist; NULL: it is complete
-    uint64_t points;     // transferred
-    uint64_t came;       // bytes of the transferred records
-    uint64_t bytes;      // size of the file
+    int code;                // 0, or a negative errno
+    const char *problem;     // why the file does not exist; NULL: it is complete
+    uint64_t points;         // number of transferred points
+    uint64_t received_bytes; // bytes of the transferred records
+    uint64_t bytes;          // size of the file
 };
 
 struct ask_copy_known {
     struct str host;
     uint64_t file;
     bool exact;      // it covers exactly the requested time, so it may stay
-    struct str sums; // ask_copy_sums_read
+    struct str sums; // read it with ask_copy_sums_read
 };
 struct ask_copy_request {
-    int64_t from_ns, to_ns; // only points and events of this time
+    int64_t from_ns, to_ns; // the request is for points and events of this time only
     const struct ask_copy_known *known;
     size_t known_count;
 };
 void ask_copy_request_write(const struct ask_copy_request *m, struct buf *out);
-// Reads views of the request; the array is in `arena`. Returns -EBADMSG or -ENOMEM.
+// Decodes a request. The result holds views of `request`; its array is in `arena`. Returns 0,
+// -EBADMSG or -ENOMEM.
 int ask_copy_request_read(struct str request, struct arena *arena, struct ask_copy_request *out);
 // Implements `narrow` of struct ask_question_row.
-int ask_copy_request_narrow(struct str request, bool (*wants)(void *user, struct str host),
+int ask_copy_request_narrow(struct str request, bool (*is_receiver)(void *user, struct str host),
                             void *user, struct buf *out);
 
 struct ask_copy_progress {
-    _Atomic uint64_t files, points, bytes; // complete files; received points and bytes
+    _Atomic uint64_t files, points, bytes; // number of complete files; received points and bytes
     // grows while existing copies are summed or reused
     _Atomic uint64_t steps;
 };
 struct ask_copy_options {
-    // created with mode 0700 if missing; its parent has to exist
+    // created with mode 0700 if it is missing; its parent must exist
     const char *folder;
-    struct str job;                     // only its copies are replaced; empty: those of any job
-    int64_t from_ns, to_ns;             // 0 and INT64_MAX: all
+    struct str job;         // only copies of this job are replaced; empty: copies of any job
+    int64_t from_ns, to_ns; // 0 and INT64_MAX: all
     struct ask_copy_progress *progress; // counts on from its current values; may be NULL
     // cancel the copying; may be NULL. hub_copy uses the members of `where` instead
     const atomic_bool *cancel;
     const struct work_watch *watch; // likewise
 };
 
-// True if a recording is a copy of this job (empty: of any), which a newer copy may replace.
+// True if a recording is a copy of this job (empty: of any job). A newer copy may replace it.
 bool ask_copy_is_of(const struct store_reader *r, struct str job);
 // The attribute "copied_range" as a text.
 void ask_copy_range_text(int64_t from_ns, int64_t to_ns, char out[ASK_COPY_RANGE_MAX]);
 
-// The receiving end: it turns the mixed records of any number of nodes into files of the folder.
+// The receiving end. It turns the mixed records of any number of nodes into files of the folder.
 struct ask_copy;
 int ask_copy_create(const struct ask_copy_options *options, struct ask_copy **out, struct error *e);
 // Makes the request for these nodes (0: all). It contains the sums of existing copies, which this
 // function computes. Returns -ENOMEM, or the result of ask_copy_stopped.
 int ask_copy_ask(struct ask_copy *c, const struct str *hosts, size_t host_count,
                  struct buf *request, struct error *e);
-// Returns -EBADMSG for a damaged record: its file will not appear. If a file cannot be written (a
-// full disk), this gives it up with a reason and returns 0, because the other files continue.
-// -ENOMEM and a cancellation end the copying.
+// Writes the data of a record. Returns -EBADMSG for a damaged record; its file will not appear. If
+// a file cannot be written (a full disk), the function gives up this file with a reason and returns
+// 0, because the other files continue. After -ENOMEM and -ECANCELED the caller must end the
+// operation.
 int ask_copy_take(struct ask_copy *c, struct str record, struct error *e);
-// Finds the nodes of which a file could not be assembled from its older copy. Request all of that
-// file once more. The list is in `arena`. Returns -ENOMEM.
+// Lists the nodes whose files could not be assembled from older copies. The caller requests all
+// data of these nodes once more. The list is in `arena`. Returns 0 or -ENOMEM.
 int ask_copy_again(struct ask_copy *c, struct arena *arena, const struct str **hosts,
                    size_t *count);
-// Lists the complete files and those that could not be written, sorted by path, in `arena`. Removes
-// incomplete files.
+// Lists the complete files and the files that could not be written, sorted by path, in `arena`.
+// Removes incomplete files.
 int ask_copy_finish(struct ask_copy *c, struct arena *arena, const struct ask_copy_file **out,
                     size_t *count);
 void ask_copy_destroy(struct ask_copy *c);
 
-// Copies all files of all nodes. Existing files with the same contents stay; the others receive new
-// data only. If h is NULL, it copies where->local alone, under the name `host`. Set a deadline that
-// suits the size of the data. Request the files of at most some 30 nodes at a time (where->hosts),
-// because each node has an open store meanwhile. *absent gets the nodes that did not finish.
+// Copies all files of all nodes. Existing files with the same contents stay; for the other files,
+// nodes send new data only. If h is NULL, it copies where->local alone, under the name `host`. Set
+// a deadline that suits the size of the data. Request the files of at most some 30 nodes at a time
+// (where->hosts), because a store is open for each node meanwhile. *absent gets the nodes that did
+// not finish.
 struct ask_copied {
     const struct ask_copy_file *files; // in `arena`, as from ask_copy_finish
     size_t count;

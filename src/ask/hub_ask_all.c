@@ -1,4 +1,4 @@
-// hub_ask_all.c - collects the answers of the nodes, and makes our own meanwhile.
+// hub_ask_all.c - collects the answers of the nodes, and meanwhile answers from our own stores.
 #include "ask/hub_ask_all.h"
 
 #include "base/clock.h"
@@ -12,7 +12,7 @@ struct all {
     const struct wire_view *local;
     hub_record_fn *record;
     int64_t deadline_ns; // deadline of our own answer
-    bool must;           // past the deadline, the whole question fails
+    bool must;           // if our own answer misses its deadline, the whole question fails
     void *user;
     struct arena *arena; // holds the data that `record` keeps
     size_t arena_before;
@@ -43,7 +43,7 @@ int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, st
 {
     struct wire_answer answer;
     struct buf made = {0};
-    struct reservation reservation = {.watch = ask->watch}; // for `made`
+    struct reservation reservation = {.watch = ask->watch}; // accounts for the memory of `made`
     int r = ask_answer_begin(&answer, ask->question, ask->request, local, host, ask->deadline_ns,
                              ask->watch, e);
     while (r == 0) {
@@ -98,7 +98,7 @@ static int add_ourselves(struct hub *h, struct arena *arena, struct hub_absent *
     return 0;
 }
 
-static bool is_asked(const struct hub *h, const struct hub_where *where)
+static bool includes_own_host(const struct hub *h, const struct hub_where *where)
 {
     if (where->host_count == 0)
         return true;
@@ -127,7 +127,7 @@ int hub_ask_all(struct hub *h, enum ask_question question, struct str request,
                           .record = on_record};
     struct all a = {.hub = h,
                     .ask = &ask,
-                    .local = is_asked(h, where) ? where->local : NULL,
+                    .local = includes_own_host(h, where) ? where->local : NULL,
                     .deadline_ns =
                         where->local_deadline_ns ? where->local_deadline_ns : deadline_ns,
                     .must = where->local_deadline_ns != 0,

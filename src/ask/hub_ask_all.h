@@ -15,8 +15,8 @@ struct hub_where {
     const struct work_watch *watch;
     // our own stores, read in the calling thread while the nodes answer; may be NULL
     const struct wire_view *local;
-    // deadline of our own stores, with -ETIMEDOUT after it. 0: that of the nodes; after it, our own
-    // host is listed as missing
+    // deadline for reading our own stores; after it the question fails with -ETIMEDOUT. 0: the
+    // nodes' deadline applies, and after it our own host is listed as missing
     int64_t local_deadline_ns;
 };
 struct hub_absent {
@@ -24,8 +24,8 @@ struct hub_absent {
     size_t count;
 };
 typedef int hub_record_fn(void *user, struct str host, struct str record, struct error *e);
-// Answers from our own stores alone. Of `ask`, only question, request, deadline (not 0), watch and
-// user count. Returns -ETIMEDOUT after the deadline, or the result of `record` or the watch.
+// Answers from our own stores alone. Of `ask`, it uses only question, request, deadline (not 0),
+// watch and user. Returns -ETIMEDOUT after the deadline, or the result of `record` or the watch.
 int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, struct str host,
                     hub_record_fn *record, struct error *e);
 // Calls `record` with each record and the host that sent it (hub_host for our own); the result of

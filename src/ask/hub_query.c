@@ -33,8 +33,8 @@ int hub_query_ask(struct hub *h, struct query_gather *const *gathers, size_t cou
     return r;
 }
 
-// True if nodes that were not asked, because they hold no series of the requested hosts, know the
-// metric. Then the result is empty, and the name is not a mistake.
+// True if a node that was not asked knows the metric. Such a node holds no series of the requested
+// hosts, so the result is empty, but the metric's name is not a mistake.
 static bool is_known_elsewhere(struct hub *h, struct str metric, const struct hub_where *where)
 {
     struct ask_names_request m = {.kind = STR("metrics"), .text = metric, .most = 1};
@@ -42,7 +42,7 @@ static bool is_known_elsewhere(struct hub *h, struct str metric, const struct hu
     struct hub_absent absent;
     const struct str *names;
     size_t count;
-    // The list is sorted, so the name itself comes first among the names that begin with it.
+    // The list is sorted, so the exact name comes first among the names that begin with it.
     bool known = hub_names(h, &m, where, &arena, &names, &count, &absent, NULL) == 0 && count &&
                  str_eq(names[0], metric);
     arena_free(&arena);

@@ -36,7 +36,7 @@ void known_metrics_add(struct known_metrics *k, struct str name)
     if (k->all.count < KNOWN_METRICS_MAX && !map_get(&k->all, name)) {
         struct str kept = arena_str(&k->names, name);
         if (kept.data)
-            map_add(&k->all, kept, NULL); // not remembered if memory is exhausted
+            map_add(&k->all, kept, NULL); // if memory is exhausted, the name is not remembered
     }
     pthread_mutex_unlock(&k->lock);
 }

@@ -9,8 +9,8 @@
 
 void ask_labels_write(const struct store_label *labels, size_t count, struct buf *out);
 
-// The array is in `arena`, its texts are views of the bytes that it reads. Returns -EBADMSG, also
-// for more than `most` labels, or -ENOMEM.
+// Reads labels. The array is in `arena`; its texts are views of the bytes in `b`. Returns 0,
+// -EBADMSG (damaged, or more than `most` labels) or -ENOMEM.
 int ask_labels_read(struct bytes *b, struct arena *arena, size_t most, struct store_label **out,
                     size_t *count);
 

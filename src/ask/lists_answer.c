@@ -1,5 +1,5 @@
-// lists_answer.c - the node's side of NAMES, SERIES, EVENTS and STATUS. A record holds as much as
-// fits RECORD_BYTES, or a little more.
+// lists_answer.c - the node's side of NAMES, SERIES, EVENTS and STATUS. A record ends when it has
+// RECORD_BYTES or a little more.
 #include "ask/host_filter.h"
 #include "ask/labels_wire.h"
 #include "ask/lists_wire.h"
@@ -21,9 +21,9 @@ static int no_memory(struct error *e)
     return error_set(e, -ENOMEM, "no memory for an answer");
 }
 
-static size_t at_most(uint64_t wanted)
+static size_t at_most(uint64_t requested)
 {
-    return wanted && wanted < ASK_LIST_MAX ? (size_t)wanted : ASK_LIST_MAX;
+    return requested && requested < ASK_LIST_MAX ? (size_t)requested : ASK_LIST_MAX;
 }
 
 // ---- names ----
@@ -82,13 +82,13 @@ const struct ask_question_row ask_names_row = {"names", false, names_begin, name
 
 // ---- series ----
 
-enum { WANT_LATEST = 1, WANT_POINTS = 2 };
+enum { REQUEST_LATEST = 1, REQUEST_POINTS = 2 };
 
 void ask_series_request_write(const struct query_series_filter *m, struct buf *out)
 {
     buf_short(out, m->metric);
     ask_labels_write(m->tags, m->tag_count, out);
-    buf_u8(out, (uint8_t)((m->latest ? WANT_LATEST : 0) | (m->points ? WANT_POINTS : 0)));
+    buf_u8(out, (uint8_t)((m->latest ? REQUEST_LATEST : 0) | (m->points ? REQUEST_POINTS : 0)));
     buf_u64(out, (uint64_t)m->from_ns);
     buf_varint(out, m->most);
     if (!m->points)
@@ -108,9 +108,9 @@ int ask_series_request_read(struct str request, struct arena *arena,
     if (r)
         return r;
     out->tags = tags;
-    unsigned wanted = bytes_u8(&b);
-    out->latest = wanted & WANT_LATEST;
-    out->points = wanted & WANT_POINTS;
+    unsigned requested = bytes_u8(&b);
+    out->latest = requested & REQUEST_LATEST;
+    out->points = requested & REQUEST_POINTS;
     out->from_ns = (int64_t)bytes_u64(&b);
     out->most = at_most(bytes_varint(&b));
     if (out->points) {
@@ -118,7 +118,8 @@ int ask_series_request_read(struct str request, struct arena *arena,
         out->points_to_ns = (int64_t)bytes_u64(&b);
         out->grid_ns = (int64_t)bytes_u64(&b);
     }
-    return b.failed || bytes_left(&b) || wanted > (WANT_LATEST | WANT_POINTS) || out->grid_ns < 0
+    return b.failed || bytes_left(&b) || requested > (REQUEST_LATEST | REQUEST_POINTS) ||
+                   out->grid_ns < 0
                ? -EBADMSG
                : 0;
 }
@@ -217,7 +218,7 @@ const struct ask_question_row ask_series_row = {
 
 enum { EVENTS_UNFINISHED = 0x80 }; // a flag beside the kinds
 
-void ask_events_request_write(const struct store_events_wanted *m, struct buf *out)
+void ask_events_request_write(const struct store_event_selection *m, struct buf *out)
 {
     buf_u64(out, (uint64_t)m->from_ns);
     buf_u64(out, (uint64_t)m->to_ns);
@@ -226,7 +227,7 @@ void ask_events_request_write(const struct store_events_wanted *m, struct buf *o
     buf_short(out, m->name);
 }
 
-int ask_events_request_read(struct str request, struct store_events_wanted *out)
+int ask_events_request_read(struct str request, struct store_event_selection *out)
 {
     struct bytes b = bytes_of(request.data, request.size);
     out->from_ns = (int64_t)bytes_u64(&b);
@@ -242,12 +243,13 @@ int ask_events_request_read(struct str request, struct store_events_wanted *out)
 struct events_state {
     struct wire_answer *answer;
     struct error *e;
-    struct store_events_wanted request;
-    struct buf all;  // events in their wire format, one after the other
-    struct buf ends; // size_t: the end of each record within `all`, except the last
-    size_t record;   // the next to send
+    struct store_event_selection request;
+    struct buf all; // events in their wire format, one after the other
+    // array of size_t: the end of each record within `all`, except that of the last one
+    struct buf ends;
+    size_t record; // index of the next record to send
     size_t sent_bytes;
-    int refused; // by the watch: its error
+    int refused; // the watch's error, if it has refused memory
 };
 
 static bool add_event(const struct store_event *event, void *user)
@@ -317,7 +319,7 @@ static void events_end(struct wire_answer *a)
 
 static int64_t events_until(struct str request)
 {
-    struct store_events_wanted m;
+    struct store_event_selection m;
     return ask_events_request_read(request, &m) ? INT64_MAX : m.to_ns;
 }
 

@@ -13,14 +13,14 @@ static bool keep(struct arena *arena, struct str *text)
     return text->data != NULL;
 }
 
-// Converts the result of a take function to a message.
+// Sets the message for the result of a take function.
 static int put(int r, size_t most, struct error *e)
 {
     switch (r) {
     case 0:
         return 0;
     case -E2BIG:
-        return error_set(e, r, "more than %zu match; ask with narrower filters", most);
+        return error_set(e, r, "more than %zu match; use narrower filters", most);
     case -ENOMEM:
         return error_set(e, r, "no memory for an answer");
     default:
@@ -257,7 +257,7 @@ static int take_events(void *user, struct str host, struct str record, struct er
     return put(ask_events_take(list, record), list->most, e);
 }
 
-int hub_events(struct hub *h, const struct store_events_wanted *m, const struct hub_where *where,
+int hub_events(struct hub *h, const struct store_event_selection *m, const struct hub_where *where,
                struct arena *arena, const struct ask_event **out, size_t *count,
                struct hub_absent *absent, struct error *e)
 {

@@ -3,7 +3,7 @@
 //   NAMES    request   short kind, short text, u8 anywhere, varint most
 //            records   names, sorted: short, short, …
 //   SERIES   request   short metric (empty: any), varint tags, each: short key, short value;
-//                      u8 wanted (1 latest, 2 points), i64 from_ns, varint most; with points:
+//                      u8 data (1 latest, 2 points), i64 from_ns, varint most; with points:
 //                      i64 from, to, grid
 //            records   series of one metric: short name, short unit, short help, u8 kind, u8 level;
 //                      then of each series: varint labels, each: short key, short value; u8 whether
@@ -14,7 +14,7 @@
 //            records   short host, events: u8 kind, i64 start_ns, i64 end_ns, short text, u64 id,
 //                      u64 parent, varint labels, each: short key, short value
 //   STATUS   request   nothing, or u8 1: with counts
-//            records   one a file: short host (the node's), short job, u8 state, u64 version,
+//            records   one per file: short host (the node's), short job, u8 state, u64 version,
 //                      u64 metrics, u64 series, u8 whether it holds points, i64 first_ns,
 //                      i64 last_ns, u64 damaged blocks, u64 damaged bytes, short damage in words;
 //                      with counts: u64 points, u64 dropped
@@ -29,7 +29,7 @@
 
 enum {
     ASK_LIST_MAX = 1000000, // names, series or events in one answer, if the request's `most` is 0
-    ASK_TAGS_MAX = 64,      // in a SERIES request
+    ASK_TAGS_MAX = 64,      // tags in a SERIES request
 };
 
 struct ask_names_request {
@@ -44,7 +44,8 @@ void ask_series_request_write(const struct query_series_filter *m, struct buf *o
 int ask_series_request_read(struct str request, struct arena *arena,
                             struct query_series_filter *out);
 
-// Each takes one record and adds it to a growing list. Returns -EBADMSG, -ENOMEM or -E2BIG.
+// Take functions: each adds one record to a growing list. They return 0, -EBADMSG, -ENOMEM or
+// -E2BIG.
 struct ask_series_list {
     struct arena *arena;
     struct query_listed *series;
@@ -53,10 +54,10 @@ struct ask_series_list {
 };
 int ask_series_take(struct ask_series_list *list, struct str record);
 
-// A node sends only the requested kinds: a job has millions of spans beside a few annotations.
-// `most` limits each file of a node; without it, the limit of a list holds.
-void ask_events_request_write(const struct store_events_wanted *m, struct buf *out);
-int ask_events_request_read(struct str request, struct store_events_wanted *out);
+// A node sends only the requested kinds of events, because a job has millions of spans beside a few
+// annotations. `most` limits the events of each file; if it is 0, ASK_LIST_MAX does.
+void ask_events_request_write(const struct store_event_selection *m, struct buf *out);
+int ask_events_request_read(struct str request, struct store_event_selection *out);
 struct ask_event {
     struct store_event event;
     struct str host; // the node that recorded it
@@ -81,24 +82,24 @@ int ask_status_read(struct str record, struct arena *arena, struct ask_status *o
 
 // ---- requests to all nodes and to our own stores (where->local) ----
 
-// Sorted, without duplicates, at most `most`.
+// Returns names, sorted, without duplicates, at most `most`.
 int hub_names(struct hub *h, const struct ask_names_request *m, const struct hub_where *where,
               struct arena *arena, const struct str **out, size_t *count, struct hub_absent *absent,
               struct error *e);
 
-// Sorted by metric, then by labels. A series of several nodes appears once, with its latest point.
-// Returns -E2BIG for more than `most` series.
+// Returns series, sorted by metric, then by labels. A series of several nodes appears once, with
+// its latest point. The result is -E2BIG for more than `most` series.
 int hub_series(struct hub *h, const struct query_series_filter *m, const struct hub_where *where,
                struct arena *arena, const struct query_listed **out, size_t *count,
                struct hub_absent *absent, struct error *e);
 
-// Sorted by start.
-int hub_events(struct hub *h, const struct store_events_wanted *m, const struct hub_where *where,
+// Returns events, sorted by start.
+int hub_events(struct hub *h, const struct store_event_selection *m, const struct hub_where *where,
                struct arena *arena, const struct ask_event **out, size_t *count,
                struct hub_absent *absent, struct error *e);
 
-// Sorted by host. `counts` adds the numbers of points and of dropped ones, for which nodes read all
-// series.
+// Returns the state of all files, sorted by host. With `counts`, it adds the numbers of points and
+// of dropped points; nodes then read all series.
 int hub_status(struct hub *h, bool counts, const struct hub_where *where, struct arena *arena,
                const struct ask_status **out, size_t *count, struct hub_absent *absent,
                struct error *e);

@@ -1,9 +1,9 @@
-// query_answer.c - the node's half of a QUERY: the plans one after another, so that only one of
-// them takes memory at a time.
+// query_answer.c - the node's half of a QUERY. It runs one plan after another, so only one plan
+// takes memory at a time.
 //
-// A part is made of a group of series, or of a slice of a large group; the receiver merges slices
-// as it merges nodes. A step makes one record: parts until it has QUERY_RECORD_BYTES, or until it
-// has read SLICE_SERIES series, because steps have to be short.
+// A part holds a group of series, or a slice of a large group; the receiver merges slices as it
+// merges nodes. A step makes one record. It adds parts until the record has QUERY_RECORD_BYTES or
+// the step has read SLICE_SERIES series, because steps have to be short.
 #include "ask/host_filter.h"
 #include "ask/query_records.h"
 #include "ask/query_wire.h"
@@ -17,7 +17,7 @@ enum { SLICE_SERIES = 1024 };
 
 // The running plan.
 struct plan {
-    struct arena arena; // of the plan and its results, counted by the context
+    struct arena arena; // memory of the plan and its results; the context accounts for it
     struct query q;
     struct query_limits limits;
     struct query_context c;
@@ -25,14 +25,14 @@ struct plan {
     struct query_selection selection;
     struct query_series_work work;
     struct error error;
-    size_t group, series; // the next to send
+    size_t group, series; // index of the next group and series to send
     bool known;           // the node knows the metric
 };
 
 struct state {
-    struct bytes request; // the plans behind the running one
-    size_t index;         // of the running plan
-    bool runs;            // there is a running plan
+    struct bytes request; // the plans after the running one
+    size_t index;         // index of the running plan
+    bool runs;            // a plan is running
     struct plan plan;
     struct buf part;
 };
@@ -122,8 +122,8 @@ static bool next_group(struct plan *p, struct query_group *out)
     return true;
 }
 
-// Makes the next part. Returns 1, 0 after the last one, or a negative errno. Adds the series that
-// it has read to *read.
+// Makes the next part. Returns 1, 0 after the last part, or a negative errno. Adds the number of
+// series that it has read to *read.
 static int next_part(struct plan *p, struct buf *out, size_t *read, struct error *e)
 {
     struct query_group group;

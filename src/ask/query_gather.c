@@ -1,7 +1,8 @@
 // query_gather.c - merges partial results of many nodes, group by group.
 //
 // If the order of series does not matter, a group is one partial, into which each arriving partial
-// is merged. Otherwise a group is a list of its series, which is sorted when all have arrived.
+// is merged. Otherwise a group is a list of its series; the gather sorts it when all series have
+// arrived.
 #include "ask/query_records.h"
 #include "ask/query_wire.h"
 #include "base/map.h"
@@ -12,24 +13,24 @@
 #include <stdlib.h>
 
 struct gathered {
-    struct query_partial *parts; // a single partial, or a list
+    struct query_partial *parts; // one merged partial, or a list of partials
     size_t count, capacity;
 };
 
 struct query_gather {
     const struct query *q;
     struct query_limits limits;
-    struct arena own; // of the grid, until the gather is finished
+    struct arena own; // holds the grid until the gather is finished
     struct query_context c;
     struct query_grid grid;
     struct query_series_work work;
     struct error error;
     bool in_order;
-    struct map by_key; // index into groups
+    struct map by_key; // group key → index into groups
     struct gathered *groups;
     size_t count, capacity;
     struct query_counts counts;
-    size_t next_group, next_part; // the next to write
+    size_t next_group, next_part; // next group and part to write
     bool counts_written;
 };
 
@@ -70,7 +71,8 @@ void query_gather_destroy(struct query_gather *g)
     query_series_work_free(&g->c, &g->work);
     query_context_end(&g->c);
     if (g->c.result == &g->own)
-        reservation_shrink(&g->c.reservation, 0); // no results
+        // no results have been made, so their memory is returned to the account
+        reservation_shrink(&g->c.reservation, 0);
     arena_free(&g->own);
     map_free(&g->by_key);
     free(g);
@@ -107,7 +109,7 @@ static int keep_tag(struct query_gather *g, struct query_partial_tag *tag)
 
 // ---- taking ----
 
-// Finds the group of that key, or makes it.
+// Finds the group with this key, or adds it.
 static int find_group(struct query_gather *g, struct str key, struct gathered **out)
 {
     const uint64_t *known = map_get(&g->by_key, key);
@@ -228,7 +230,7 @@ static int compare_series(const void *a, const void *b)
 static int finish_group(struct query_gather *g, struct gathered *group, struct query_series *out)
 {
     if (group->count == 0) {
-        *out = (struct query_series){0}; // its only partial was damaged
+        *out = (struct query_series){0}; // the only partial of this group was damaged
         return 0;
     }
     struct query_partial whole = group->parts[0];
@@ -248,7 +250,8 @@ int query_gather_finish(struct query_gather *g, struct arena *arena, struct quer
 {
     *out = (struct query_result){0};
     query_context_results(&g->c, arena);
-    int r = query_grid_make(&g->c, &g->grid); // the results refer to it
+    // made again in the result's arena, because the results refer to the grid
+    int r = query_grid_make(&g->c, &g->grid);
     if (r)
         return error_set(e, r, "%s", g->error.text);
     if (g->counts.answers && !g->counts.known)

@@ -46,8 +46,8 @@ static int read_column(struct reading *r, void *values, size_t count, bool times
     return query_tick(r->c, count);
 }
 
-// Allocates `count` numbers of 8 bytes. Returns NULL with *failed set if the query's memory is used
-// up.
+// Allocates `count` numbers of 8 bytes. If the query's memory is used up, returns NULL and sets
+// *failed.
 static void *room(struct reading *r, uint64_t count, int *failed)
 {
     void *p = count <= SIZE_MAX / sizeof(double)
@@ -99,7 +99,7 @@ static void write_tags(const struct query_partial *p, struct buf *out)
 
 static int read_tags(struct reading *r, struct query_partial *p)
 {
-    enum { TAG_BYTES = 3 }; // minimum
+    enum { TAG_BYTES = 3 }; // minimum bytes of a tag
     uint64_t count = bytes_varint(&r->b);
     if (count > bytes_left(&r->b) / TAG_BYTES)
         return damaged(r->c);
@@ -158,7 +158,7 @@ static void write_series(const struct query_partial *p, struct buf *out)
     }
 }
 
-// Checks that places ascend, and lie on the grid, or without a grid in the range.
+// True if the places ascend and lie on the grid. Without a grid, they must lie in the time range.
 static bool places_sound(const struct reading *r, const struct query_points *s)
 {
     int64_t low = r->grid->times ? 0 : r->c->q->start_ns;
@@ -185,7 +185,7 @@ static int read_places(struct reading *r, struct query_points *s, bool dense)
     return 0;
 }
 
-// Neighbours lie outside of the range, so they differ from every place.
+// Neighbours lie outside of the time range, so they differ from all places.
 static int read_neighbours(struct reading *r, struct query_points *s, unsigned how)
 {
     struct query_edge *const edges[] = {how & BEFORE ? &s->before : NULL,
@@ -231,7 +231,7 @@ static int read_one_series(struct reading *r, struct query_points *s,
 
 static int read_series(struct reading *r, struct query_partial *p)
 {
-    enum { SERIES_BYTES = 4 }; // minimum
+    enum { SERIES_BYTES = 4 }; // minimum bytes of a series
     uint64_t count = bytes_varint(&r->b);
     if (count == 0 || count > bytes_left(&r->b) / SERIES_BYTES)
         return damaged(r->c);
@@ -296,7 +296,8 @@ static int read_columns(struct reading *r, struct query_partial *p)
 {
     struct query_columns *k = &p->columns;
     int failed = 0;
-    // Accepts only the grid's own buckets, and only functions that can be folded.
+    // Accept columns only for the buckets of this query's grid, and only for functions that can be
+    // folded.
     if (!r->grid->times || bytes_varint(&r->b) != r->grid->count || r->grid->count == 0 ||
         query_aggregator_row(r->c->q->aggregator)->fold == FOLD_VALUES)
         return damaged(r->c);
@@ -355,7 +356,7 @@ static int read_keys(struct reading *r, struct query_sketch *s)
 // series.
 static int read_sketch(struct reading *r, struct query_sketch *s, uint64_t series)
 {
-    enum { BUCKET_BYTES = 2 }; // minimum
+    enum { BUCKET_BYTES = 2 }; // minimum bytes of a bucket
     uint64_t used = bytes_varint(&r->b);
     *s = (struct query_sketch){.smallest = NAN, .largest = NAN};
     if (r->b.failed || used > bytes_left(&r->b) / BUCKET_BYTES ||
@@ -385,8 +386,8 @@ static int read_sketch(struct reading *r, struct query_sketch *s, uint64_t serie
 static int read_sketches(struct reading *r, struct query_partial *p)
 {
     struct query_sketches *k = &p->sketches;
-    // Accepts only the grid's own buckets, only quantiles, and only groups with more series than
-    // are kept: a whole group is either exact or estimated.
+    // Accept sketches only for the buckets of this query's grid, only for quantiles, and only for
+    // groups with more than exact_max series: a whole group is either exact or estimated.
     if (!r->grid->times || bytes_varint(&r->b) != r->grid->count || r->grid->count == 0 ||
         p->series_count || p->folded ||
         query_aggregator_row(r->c->q->aggregator)->fold != FOLD_VALUES ||

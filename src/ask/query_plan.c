@@ -20,7 +20,7 @@ enum {
     PLAN_DROP_RESETS = 32,
     PLAN_EXPLICIT_TAGS = 64,
     PLAN_FLAGS = 127,
-    ZONE_MAX = 255, // bytes of a time zone's name
+    ZONE_MAX = 255, // maximum bytes of a time zone's name
 };
 
 void query_plan_write(const struct query *q, const struct query_limits *limits, struct buf *out)

@@ -1,4 +1,5 @@
-// query_record.c - the plans of a question, and the parts of their answers in its records.
+// query_record.c - reads the plans of a question, and writes and reads the records of their
+// answers.
 #include "ask/query_wire.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 // query_wire.h - QUERY: sends plans to nodes, receives partial results, and merges them.
 //
 //   request   for each plan: short plan with its limits (query_plan_write)
-//   record    about QUERY_RECORD_BYTES of parts: varint index of the plan, short part; …
+//   record    about QUERY_RECORD_BYTES of parts, each: varint index of its plan, short part
 //   part      u8 'p', a partial (query_partial_write): one a group, several for a large group, one
 //             a series if the order matters
 //             u8 'c', the last part of its plan: varint points read, points from summaries, series
@@ -26,32 +26,34 @@
 #include "query/partial.h"
 
 enum {
-    QUERY_PLANS_MAX = 64,         // in a question
-    QUERY_RECORD_BYTES = 8 << 10, // a record gets no further part after that
+    QUERY_PLANS_MAX = 64,         // plans in a question
+    QUERY_RECORD_BYTES = 8 << 10, // a record of this size gets no further part
 };
 
 // ---- plans ----
 
 void query_plan_write(const struct query *q, const struct query_limits *limits, struct buf *out);
-// Checks a plan as the parser would, so that the result can be run. Texts are views of `request`;
-// deadline_ns stays 0.
+// Reads a plan and checks it as the parser of queries would, so the result can be run. Texts are
+// views of `request`; deadline_ns stays 0.
 int query_plan_read(struct str request, struct arena *arena, struct query *q,
                     struct query_limits *limits, struct error *e);
 
 // ---- partials ----
 
 void query_partial_write(const struct query_partial *p, struct buf *out);
-// Reads a partial into memory from `arena`, which is one of c's; texts are views of `record`.
-// Checks its places against the grid. Returns -EBADMSG, or -E2BIG if the query's memory is used up.
+// Reads a partial into memory of `arena`, which is one of the arenas of `c`; texts are views of
+// `record`. Checks the partial's places against the grid. Returns 0, -EBADMSG, or -E2BIG if the
+// query's memory is used up.
 int query_partial_read(struct query_context *c, const struct query_grid *g, struct arena *arena,
                        struct str record, struct query_partial *out);
 
-// Reads the key of a partial's group. Returns -EBADMSG.
+// Reads the key of a partial's group. Returns 0 or -EBADMSG.
 int query_partial_key(struct str record, struct str *key);
 
 // ---- merging one plan ----
 
-// Merges the parts of any number of nodes, in any order, to a result, or in a relay to parts again.
+// Merges the parts of any number of nodes, in any order. The output is a result, or on a relay new
+// parts.
 struct query_gather;
 
 // `q` must outlive the gather.
@@ -61,21 +63,22 @@ void query_gather_destroy(struct query_gather *g); // NULL is allowed
 
 const struct query *query_gather_query(const struct query_gather *g);
 
-// Adds its plan to a request.
+// Adds the gather's plan to a request.
 void query_gather_ask(const struct query_gather *g, struct buf *request);
 
-// Returns -EBADMSG for a damaged part, which is left out; the gather can go on.
+// Merges a part. Returns -EBADMSG for a damaged part, and leaves it out; the caller may go on.
 int query_gather_take(struct query_gather *g, struct str part, struct error *e);
 
-// The number of nodes whose last part has arrived.
+// Returns the number of nodes whose last part has arrived.
 uint64_t query_gather_answers(const struct query_gather *g);
 
-// The same result as that of query_run, in `arena`. -ENOENT: no node knows the metric. Call it at
-// most once.
+// Makes the same result as query_run, in `arena`. Returns -ENOENT if no node knows the metric. Call
+// it at most once.
 int query_gather_finish(struct query_gather *g, struct arena *arena, struct query_result *out,
                         struct error *e);
 
-// Instead of query_gather_finish: writes the next part and returns 1; 0 after the last.
+// Writes the next part, for callers that do not call query_gather_finish. Returns 1, or 0 after the
+// last part.
 int query_gather_part(struct query_gather *g, struct buf *out, struct error *e);
 
 // ---- the plans of a question ----
@@ -83,33 +86,35 @@ int query_gather_part(struct query_gather *g, struct buf *out, struct error *e);
 void query_request_add(struct buf *request, const struct query *q,
                        const struct query_limits *limits);
 
-// Reads the next plan of a request. -EBADMSG: the plan is missing or damaged.
+// Reads the next plan of a request. Returns -EBADMSG if the plan is missing or damaged.
 int query_request_next(struct bytes *request, struct str *plan);
 
 void query_record_add(struct buf *record, size_t plan, struct str part);
 
-// Gives each part of a record to the gather of its plan. -EBADMSG: damaged from some part on.
+// Passes each part of a record to the gather of its plan. Returns -EBADMSG if a part is damaged;
+// the parts before it have been passed on.
 int query_record_take(struct query_gather *const *gathers, size_t count, struct str record,
                       struct error *e);
 
-// Writes the next record of all gathers and returns 1; 0 after the last. *next begins with 0.
+// Writes the next record of all gathers. Returns 1, or 0 after the last record. Set *next to 0
+// before the first call.
 int query_record_make(struct query_gather *const *gathers, size_t count, size_t *next,
                       struct buf *out, struct error *e);
 
 // ---- a whole query ----
 
 // Sends the plans of 1 to QUERY_PLANS_MAX gathers in one question, and merges the answers. *absent
-// gets the nodes without an answer, or without a complete one.
+// gets the nodes that sent no answer, or an incomplete one.
 int hub_query_ask(struct hub *h, struct query_gather *const *gathers, size_t count,
                   const struct hub_where *where, struct arena *arena, struct hub_absent *absent,
                   struct error *e);
 
-// query_gather_finish after hub_query_ask. Returns -ENOENT only if no answering node knows the
-// metric.
+// Finishes a gather after hub_query_ask, like query_gather_finish. Returns -ENOENT only if no node
+// that answered knows the metric.
 int hub_query_finish(struct hub *h, struct query_gather *g, const struct hub_where *where,
                      struct arena *arena, struct query_result *out, struct error *e);
 
-// Does query_run over all nodes: asks, and finishes.
+// Runs a query over all nodes: hub_query_ask, then hub_query_finish.
 int hub_query(struct hub *h, const struct query *q, const struct query_limits *limits,
               const struct hub_where *where, struct arena *arena, struct query_result *out,
               struct hub_absent *absent, struct error *e);

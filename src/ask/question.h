@@ -49,14 +49,14 @@ struct ask_question_row {
     // Appends the next record to *out. Returns 1, 0 after the last record, or a negative errno with
     // a message.
     int (*step)(struct wire_answer *a, struct buf *out, struct error *e);
-    void (*end)(struct wire_answer *a); // also after a failed begin; may be NULL
+    void (*end)(struct wire_answer *a); // also called after a failed begin; may be NULL
     // Finds the hosts that a request is about (host_filter.h). NULL: a request is about all hosts.
     // A negative errno: the request is invalid.
     int (*host_filter)(struct wire_host_filter *filter, struct str request);
-    // Writes the request without the parts that no node of this answer needs: those for which
-    // `wants` returns false. Returns -EBADMSG for a damaged request. NULL: every node needs the
-    // complete request.
-    int (*narrow)(struct str request, bool (*wants)(void *user, struct str host), void *user,
+    // Writes the request without the parts about nodes for which `is_receiver` returns false,
+    // because no receiver of the request needs these parts. Returns -EBADMSG for a damaged request.
+    // NULL: every node needs the complete request.
+    int (*narrow)(struct str request, bool (*is_receiver)(void *user, struct str host), void *user,
                   struct buf *out);
     // Returns the end of the period that a request covers. NULL: every request is about the
     // present.
@@ -67,7 +67,7 @@ const struct ask_question_row *ask_question_row(unsigned question); // NULL: unk
 // Returns INT64_MAX for a request about the present.
 int64_t ask_question_until(unsigned question, struct str request);
 
-// View, host and request must outlive the answer, which keeps views of the request. Call
+// The view, host and request must outlive the answer, which holds views of the request. Call
 // ask_answer_end also after a failure.
 int ask_answer_begin(struct wire_answer *a, unsigned question, struct str request,
                      const struct wire_view *view, struct str host, int64_t deadline_ns,

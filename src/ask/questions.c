@@ -14,12 +14,12 @@ static bool known(unsigned question, bool *merged)
     return row != NULL;
 }
 
-static int narrow(unsigned question, struct str request, bool (*wants)(void *user, struct str host),
-                  void *user, struct buf *out)
+static int narrow(unsigned question, struct str request,
+                  bool (*is_receiver)(void *user, struct str host), void *user, struct buf *out)
 {
     const struct ask_question_row *row = ask_question_row(question);
     if (row && row->narrow)
-        return row->narrow(request, wants, user, out);
+        return row->narrow(request, is_receiver, user, out);
     buf_add_str(out, request);
     return 0;
 }
@@ -46,8 +46,9 @@ static struct wire_host_filter *begin_filter(unsigned question, struct str reque
     return NULL;
 }
 
-// The number of series identifies the contents, because series are only ever added; a file that
-// replaces another one has another reader.
+// Returns a number that changes whenever the contents of the view change. The number of series is
+// enough for each file, because series are only ever added; a file that replaces another one has
+// another reader.
 static uint64_t identity_of(const struct wire_view *view)
 {
     uint64_t sum = view->count + 1;
@@ -108,8 +109,8 @@ static int begin_answer(struct wire_answer **out, unsigned question, struct str 
 
 struct wire_gather {
     struct arena arena;
-    struct query_gather **all; // of the request's plans
-    size_t count, next;        // next: the one to write
+    struct query_gather **all; // one gather for each plan of the request
+    size_t count, next;        // next: index of the next record to write
 };
 
 static void end_gather(struct wire_gather *g)

@@ -25,7 +25,8 @@ int reading_open(const struct reading_from *from, const struct reading_for *requ
 {
     *out = (struct reading){.from = from, .request = *request};
     if (from->drainer && drain_reaches(until_ns))
-        drainer_wait(from->drainer); // counts the points that it could not take over in time
+        // the drainer counts the points that it could not take over in time
+        drainer_wait(from->drainer);
     int rc = sources_open(from->sources, request->arena, &out->view, e);
     if (rc || !from->hub)
         return rc;
@@ -45,9 +46,9 @@ static int compare_missing(const void *a, const void *b)
 
 static bool is_missing(const struct reading *d, struct str host)
 {
-    struct wire_missing wanted = {.host = host};
-    return d->missing_count && bsearch(&wanted, d->missing, d->missing_count, sizeof *d->missing,
-                                       compare_missing) != NULL;
+    struct wire_missing key = {.host = host};
+    return d->missing_count &&
+           bsearch(&key, d->missing, d->missing_count, sizeof *d->missing, compare_missing) != NULL;
 }
 
 int reading_note_missing(struct reading *d, const struct hub_absent *absent, struct error *e)
@@ -76,7 +77,7 @@ int reading_note_missing(struct reading *d, const struct hub_absent *absent, str
     return 0;
 }
 
-// Adds text to the value of a header, without characters that could end it.
+// Adds text to the value of a header, without the characters that could end the header.
 static void add_plain(struct buf *out, struct str text)
 {
     for (size_t i = 0; i < text.size; i++) {
@@ -165,8 +166,8 @@ int reading_where(struct reading *d, struct hub_where *out, struct error *e)
 
 // ---- questions ----
 
-// The store removes whole extents, so some points from before the window remain. Answers leave them
-// out.
+// The store removes only whole extents, so some points from before the window remain. Answers leave
+// them out.
 struct query reading_within_window(const struct reading_from *from, struct query q)
 {
     int64_t oldest_ns = clock_realtime_ns() - from->window_ns;
@@ -177,10 +178,10 @@ struct query reading_within_window(const struct reading_from *from, struct query
     return q;
 }
 
-int reading_query(struct reading *d, const struct query *asked, struct arena *arena,
+int reading_query(struct reading *d, const struct query *query, struct arena *arena,
                   struct query_result *out, struct error *e)
 {
-    struct query within = reading_within_window(d->from, *asked);
+    struct query within = reading_within_window(d->from, *query);
     const struct query *q = &within;
     struct query_limits limits = {.memory_bytes = d->request.memory_bytes,
                                   .deadline_ns = d->request.deadline_ns,
@@ -195,7 +196,7 @@ int reading_query(struct reading *d, const struct query *asked, struct arena *ar
     struct hub_where where;
     struct hub_absent absent = {0};
     int rc = reading_where(d, &where, e);
-    struct query_gather *prepared = rc ? NULL : reading_take_prepared(d, asked);
+    struct query_gather *prepared = rc ? NULL : reading_take_prepared(d, query);
     if (prepared)
         rc = hub_query_finish(d->from->hub, prepared, &where, arena, out, e);
     else if (!rc)
@@ -248,7 +249,7 @@ bool reading_metric_known(struct reading *d, struct str metric)
     size_t count;
     if (series_metric_known(&d->view, metric))
         return true;
-    // The list is sorted, so the name itself comes first among the names that begin with it.
+    // The list is sorted, so the exact name comes first among the names that begin with it.
     return d->from->hub &&
            reading_names(d, STR("metrics"), metric, false, 1, &names, &count, NULL) == 0 && count &&
            str_eq(names[0], metric);
@@ -328,7 +329,7 @@ static bool pass_on(const struct store_event *event, void *user)
     return !w->over;
 }
 
-static int own_events(struct reading *d, const struct store_events_wanted *wanted,
+static int own_events(struct reading *d, const struct store_event_selection *selection,
                       reading_event_fn *take, void *user, struct error *e)
 {
     struct walk w = {.take = take, .user = user};
@@ -336,23 +337,24 @@ static int own_events(struct reading *d, const struct store_events_wanted *wante
     for (size_t i = 0; i < d->view.count && !rc && !w.over; i++) {
         w.file_label = d->view.labels ? &d->view.labels[i] : NULL;
         w.host = store_reader_meta(source_reader(d->view.files[i]), STR("host"));
-        rc = store_events_find(d->view.snapshots[i], wanted, pass_on, &w);
+        rc = store_events_find(d->view.snapshots[i], selection, pass_on, &w);
     }
     return rc ? error_set(e, rc, "cannot read events: %s", strerror(-rc)) : 0;
 }
 
-int reading_events(struct reading *d, const struct store_events_wanted *wanted,
+int reading_events(struct reading *d, const struct store_event_selection *selection,
                    reading_event_fn *take, void *user, struct error *e)
 {
     if (!d->from->hub)
-        return own_events(d, wanted, take, user, e);
+        return own_events(d, selection, take, user, e);
     const struct ask_event *all;
     size_t count = 0;
     struct hub_where where;
     struct hub_absent absent = {0};
     int rc = reading_where(d, &where, e);
     if (!rc)
-        rc = hub_events(d->from->hub, wanted, &where, d->request.arena, &all, &count, &absent, e);
+        rc =
+            hub_events(d->from->hub, selection, &where, d->request.arena, &all, &count, &absent, e);
     if (!rc)
         rc = reading_note_missing(d, &absent, e);
     for (size_t i = 0; i < count && !rc; i++)

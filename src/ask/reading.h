@@ -5,8 +5,8 @@
 //                       └─▶ hub ─▶ every node; X-Sonde-Missing lists those that answer too late
 //
 // Each question to the nodes has the timeout node_deadline_ns; reading our own files may take as
-// long as the request. A request does not ask a node again that has been missing once. So such a
-// node delays the answer only once, and is either in all parts of the answer or listed as missing.
+// long as the request. If a node was missing once, the request does not ask it again. So a node
+// delays a request only once, and is either in all parts of the answer or listed as missing.
 // Without a hub, no node can be missing.
 #ifndef SONDE_ASK_READING_H
 #define SONDE_ASK_READING_H
@@ -17,16 +17,18 @@
 #include "base/json_writer.h"
 
 enum {
-    // bytes of reading_name_missing; it ends with the number of hosts that do not fit
+    // maximum bytes of reading_name_missing's text, which ends with the number of hosts that do not
+    // fit
     READING_MISSING_MAX = 4096,
 };
 
-// Resolves `name`, the name or an alias of a built-in metric, to its name in stores; empty if no
-// such metric exists. A query for a built-in metric without series returns an empty result; a query
-// for any other name without series fails.
+// Returns the name in stores of the built-in metric that has `name` as its name or alias; empty if
+// no such metric exists. A query for a built-in metric without series returns an empty result; a
+// query for any other name without series fails.
 typedef struct str metric_alias_fn(struct str name);
 
-// The alias with this index, and its built-in metric. False: the index is too large.
+// Stores the alias with this index, and its built-in metric. Returns false if the index is too
+// large.
 typedef bool metric_alias_at_fn(size_t index, struct str *alias, struct str *metric);
 
 struct drainer;
@@ -51,7 +53,7 @@ struct reading_for {
     const struct work_watch *watch; // NULL: nothing can end the request
     int64_t deadline_ns;            // CLOCK_MONOTONIC
     int64_t node_deadline_ns;       // timeout of each question to the nodes
-    size_t memory_bytes;            // for a query
+    size_t memory_bytes;            // memory limit of each query
 };
 
 struct reading {
@@ -64,34 +66,34 @@ struct reading {
     struct reading_prepared *prepared; // NULL: nothing was prepared
 };
 
-// `until_ns` is the end of the period that the request covers (INT64_MAX: now). If it covers the
-// present of a running job, the agent first stores the points that programs of this node have
-// emitted so far (wire/drain.h).
+// Opens the files of a request. `until_ns` is the end of the period that the request covers
+// (INT64_MAX: now). If it covers the present of a running job, the agent first stores the points
+// that programs of this node have emitted so far (wire/drain.h).
 int reading_open(const struct reading_from *from, const struct reading_for *request,
                  int64_t until_ns, struct reading *out, struct error *e);
 
-// The latest end of the request's queries.
+// Returns the latest end of the request's queries.
 int64_t reading_until(const struct query_request *request);
 
 void reading_close(struct reading *d);
 
-// "HOST (REASON: TEXT), …" of the missing nodes, for a header; empty if none is missing.
+// Writes "HOST (REASON: TEXT), …" of the missing nodes, for a header; nothing if none is missing.
 void reading_name_missing(const struct reading *d, struct buf *out);
 
-// Sends the queries that reading_run will run to the nodes, all in one question, and keeps the
-// merged answers for reading_run. Without a hub, or for fewer than two queries, it does nothing. It
-// reports no error: what it could not ask is asked by reading_run.
+// Sends all queries that reading_run will run to the nodes in one question, and keeps the merged
+// answers for reading_run. Without a hub, or for fewer than two queries, it does nothing. It
+// reports no error: reading_run asks for the queries that it could not send.
 //
-// The timeout node_deadline_ns is that of the question. If nodes are late, but have answered some
-// of the queries, they are not missing: reading_run asks for the other queries one by one.
+// The question has the timeout node_deadline_ns. Nodes that are late, but have answered some of the
+// queries, do not count as missing: reading_run asks for the other queries one by one.
 void reading_prepare(struct reading *d, const struct query *queries, size_t count);
 
 // Runs one query as query_run does, under the limits of the service. Results are in `arena`.
-int reading_query(struct reading *d, const struct query *asked, struct arena *arena,
+int reading_query(struct reading *d, const struct query *query, struct arena *arena,
                   struct query_result *out, struct error *e);
 
-// Like reading_query. Tries an unknown metric by its alias, too; a query by spans has a result for
-// each span.
+// Like reading_query. If the metric is unknown, it also tries the metric's alias. A query by spans
+// has a result for each span.
 int reading_run(struct reading *d, struct query q, struct arena *arena, struct query_result *out,
                 struct error *e);
 
@@ -106,13 +108,14 @@ int reading_series(struct reading *d, const struct query_series_filter *filter,
 // True if any file has the metric.
 bool reading_metric_known(struct reading *d, struct str metric);
 
-// Finds the metric that a request names. If true, *metric is its name in the files. If false, no
-// file has it: *metric is then empty for a wrong name, and not empty for a metric that may have no
-// series (a built-in metric, one that the job had, or one that a missing node may have).
+// Finds the metric that a request names. Returns true if a file has it; *metric is then its name in
+// the files. If no file has it, *metric is empty if the name is a mistake. It is not empty if the
+// metric may have no series: a built-in metric, a metric that the job had before, or one that a
+// missing node may have.
 bool reading_find_metric(struct reading *d, struct str name, struct str *metric);
 
-// The stored name of the built-in metric that has `name` as its name or alias. Empty: no such
-// metric.
+// Returns the stored name of the built-in metric that has `name` as its name or alias. Empty: no
+// such metric exists.
 struct str reading_built_in(const struct reading *d, struct str name);
 
 // Returns the second name under which files may have the metric `name`: the built-in metric with
@@ -121,30 +124,32 @@ struct str reading_built_in(const struct reading *d, struct str name);
 struct str reading_other_name(const struct reading_from *from, struct arena *arena,
                               struct str name);
 
-// Call after a search for `name` and for its second name found nothing: true if the metric may have
-// no series, false if the name is a mistake.
+// Call it after a search for `name` and its second name found nothing. Returns true if the metric
+// may have no series, and false if the name is a mistake.
 bool reading_may_be_empty(const struct reading *d, struct str name);
 
-// The first definition of a result's metric, or NULL if none is found. If the series has a host,
-// only nodes that hold series of this host are asked.
+// Returns the first definition of a result's metric, or NULL if none is found. If the series has a
+// host, it asks only nodes that hold series of this host.
 const struct store_metric *reading_metric(struct reading *d, const struct query_series *of);
 
-// Calls take with each selected event until it returns false. Events come file by file, or sorted
-// by start if nodes are asked. `file_label`: the label that the file adds, or NULL.
+// Calls `take` with each selected event until `take` returns false. Events come file by file; if
+// nodes are asked, they come sorted by start. `file_label` is the label that the file adds, or
+// NULL.
 typedef bool reading_event_fn(const struct store_event *event, struct str host,
                               const struct store_label *file_label, void *user);
-int reading_events(struct reading *d, const struct store_events_wanted *wanted,
+int reading_events(struct reading *d, const struct store_event_selection *selection,
                    reading_event_fn *take, void *user, struct error *e);
 
-// Returns one entry for each file. `counts` adds the numbers of points and of dropped ones.
+// Returns one entry for each file. With `counts`, entries include the numbers of points and of
+// dropped points.
 int reading_status(struct reading *d, bool counts, const struct ask_status **out, size_t *count,
                    struct error *e);
 
-// Adds the nodes that were missing from a question of the caller's own (with `local`). Returns
-// -ENOMEM.
+// Adds the nodes that were missing from a question that the caller sent itself (with `local`).
+// Returns 0 or -ENOMEM.
 int reading_note_missing(struct reading *d, const struct hub_absent *absent, struct error *e);
 
-// Writes "missing":[{"host":…,"reason":…}]; nothing without a hub.
+// Writes "missing":[{"host":…,"reason":…}]; writes nothing without a hub.
 void reading_write_missing(const struct reading *d, struct json_writer *w);
 
 #endif

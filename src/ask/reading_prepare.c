@@ -3,8 +3,8 @@
 //   queries ──┬─ about all hosts ─▶ question ─▶ gathers ─┐
 //             └─ about some hosts ▶ question ─▶ gathers ─┴▶ reading_query finishes one at a time
 //
-// All gathers of a reading together hold at most the memory of one query (budget). After an error,
-// as past that limit, the gathers of a question are dropped, and their queries run one by one.
+// All gathers of a reading together hold at most the memory of one query (budget). If a question
+// fails, or its gathers exceed this limit, they are dropped, and their queries run one by one.
 #include "ask/reading_internal.h"
 
 #include "ask/host_filter.h"
@@ -13,14 +13,14 @@
 #include <errno.h>
 
 struct prepared {
-    struct str key; // the plan as it was asked for
+    struct str key; // the requested plan as bytes
     struct query query;
-    struct query_gather *gather; // NULL: taken or dropped
+    struct query_gather *gather; // NULL: a query has taken it, or it was dropped
 };
 
 // Counts the memory of all gathers, and passes it on to the request's watch.
 struct budget {
-    struct work_watch watch; // of the gathers
+    struct work_watch watch; // the watch that the gathers report to
     const struct work_watch *of_request;
     size_t held_bytes, most_bytes;
 };
@@ -73,8 +73,8 @@ static void drop(struct prepared *one)
     one->gather = NULL;
 }
 
-// Leaves a wrong query to reading_run, which reports the error, and queries that reading_run turns
-// into others.
+// Adds a query to the prepared ones. Leaves out invalid queries, because reading_run reports their
+// errors, and queries that reading_run turns into others.
 static void add(struct reading *d, struct reading_prepared *p, const struct query *q)
 {
     struct error e;
@@ -104,23 +104,24 @@ static size_t count_absent(const struct hub_absent *absent, enum wire_reason rea
     return n;
 }
 
-// Drops the gathers that lack an answer. All answers are there if there are as many as to the last
-// plan, plus those of the nodes that have not come that far.
-static void keep_complete(struct prepared **asked, size_t count, uint64_t unfinished)
+// Drops the gathers that lack the answer of a node. Nodes answer the plans in order, so the number
+// of complete answers is that of the last plan, plus the unfinished nodes, which have not reached
+// it.
+static void keep_complete(struct prepared **batch, size_t count, uint64_t unfinished)
 {
-    uint64_t answers = query_gather_answers(asked[count - 1]->gather) + unfinished;
+    uint64_t answers = query_gather_answers(batch[count - 1]->gather) + unfinished;
     for (size_t i = 0; i < count; i++)
-        if (query_gather_answers(asked[i]->gather) != answers)
-            drop(asked[i]);
+        if (query_gather_answers(batch[i]->gather) != answers)
+            drop(batch[i]);
 }
 
-static bool any_complete(struct prepared **asked, size_t count, uint64_t unfinished)
+static bool any_complete(struct prepared **batch, size_t count, uint64_t unfinished)
 {
-    return query_gather_answers(asked[0]->gather) ==
-           query_gather_answers(asked[count - 1]->gather) + unfinished;
+    return query_gather_answers(batch[0]->gather) ==
+           query_gather_answers(batch[count - 1]->gather) + unfinished;
 }
 
-// Leaves out of *absent the nodes that reading_run asks again.
+// Removes the nodes that reading_run asks again from *absent.
 static int leave_out_unfinished(struct hub_absent *absent, struct arena *arena)
 {
     struct wire_missing *rest = arena_array(arena, absent->count, sizeof *rest);
@@ -132,31 +133,32 @@ static int leave_out_unfinished(struct hub_absent *absent, struct arena *arena)
     return rest ? 0 : -ENOMEM;
 }
 
-// Several plans take longer than one, and a relay needs memory for all of them. So if nodes were
-// late or have failed, only complete gathers are kept, and reading_run asks for the others one by
-// one. Nodes that were late for the first plan already are missing.
-static int ask(struct reading *d, struct prepared **asked, size_t count)
+// Sends the plans of these gathers in one question. Several plans take longer than one, and a relay
+// needs memory for all of them. So if nodes were late or have failed, only the complete gathers are
+// kept, and reading_run asks for the other queries one by one. But if nodes were late for the first
+// plan already, they count as missing.
+static int ask(struct reading *d, struct prepared **batch, size_t count)
 {
     struct query_gather *gathers[QUERY_PLANS_MAX];
     struct hub_where where;
     struct hub_absent absent;
     struct error e;
     for (size_t i = 0; i < count; i++)
-        gathers[i] = asked[i]->gather;
+        gathers[i] = batch[i]->gather;
     int r = reading_where(d, &where, &e);
     if (r == 0)
         r = hub_query_ask(d->from->hub, gathers, count, &where, d->request.arena, &absent, &e);
     if (r)
         return r;
     size_t late = count_absent(&absent, WIRE_LATE), failed = count_absent(&absent, WIRE_ERROR);
-    if (count > 1 && (failed || (late && any_complete(asked, count, late)))) {
-        keep_complete(asked, count, late + failed);
+    if (count > 1 && (failed || (late && any_complete(batch, count, late)))) {
+        keep_complete(batch, count, late + failed);
         r = leave_out_unfinished(&absent, d->request.arena);
     }
     return r ? r : reading_note_missing(d, &absent, &e);
 }
 
-// True if the query may leave out nodes. Grouping by all hosts does not.
+// True if a filter of the query may exclude nodes. A filter that matches all hosts excludes none.
 static bool selects_hosts(const struct query *q)
 {
     for (size_t i = 0; i < q->filter_count; i++) {
@@ -168,22 +170,23 @@ static bool selects_hosts(const struct query *q)
     return false;
 }
 
-// `some`: the queries about some hosts, which go to their nodes only.
+// Asks for the queries with `some` = true about some hosts, else about all hosts. The hub sends
+// questions about some hosts only to the nodes of these hosts.
 static void ask_each(struct reading *d, struct reading_prepared *p, bool some)
 {
-    struct prepared *asked[QUERY_PLANS_MAX];
-    size_t most = some ? ASK_HOST_FILTER_WANTS_MAX : QUERY_PLANS_MAX, n = 0;
+    struct prepared *batch[QUERY_PLANS_MAX];
+    size_t most = some ? ASK_HOST_FILTER_SELECTIONS_MAX : QUERY_PLANS_MAX, n = 0;
     for (size_t i = 0; i <= p->count; i++) {
         if (n && (n == most || i == p->count)) {
-            if (ask(d, asked, n))
+            if (ask(d, batch, n))
                 for (size_t k = 0; k < n; k++)
-                    drop(asked[k]);
+                    drop(batch[k]);
             n = 0;
         }
         if (i == p->count)
             break;
         if (selects_hosts(&p->all[i].query) == some)
-            asked[n++] = &p->all[i];
+            batch[n++] = &p->all[i];
     }
 }
 
@@ -205,15 +208,16 @@ void reading_prepare(struct reading *d, const struct query *queries, size_t coun
         add(d, p, &queries[i]);
     ask_each(d, p, false);
     ask_each(d, p, true);
-    p->budget.most_bytes = SIZE_MAX; // results that were sent are no longer in memory
+    // from now on, results that were sent are freed, so the limit no longer applies
+    p->budget.most_bytes = SIZE_MAX;
 }
 
-struct query_gather *reading_take_prepared(struct reading *d, const struct query *asked)
+struct query_gather *reading_take_prepared(struct reading *d, const struct query *query)
 {
     struct buf key = {0};
     if (!d->prepared)
         return NULL;
-    query_plan_write(asked, NULL, &key);
+    query_plan_write(query, NULL, &key);
     struct prepared *one = key.failed ? NULL : find(d->prepared, buf_str(&key));
     struct query_gather *gather = one ? one->gather : NULL;
     if (one)

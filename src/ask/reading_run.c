@@ -1,20 +1,20 @@
-// reading_run.c - runs a query under the other names of its metric, and once for each span if it
-// selects spans.
+// reading_run.c - runs a query: under other names of its metric if the first is unknown, and once
+// for each span if it selects spans.
 #include "ask/reading.h"
 #include "query/spans.h"
 
 #include <errno.h>
 
-// Runs it with the name in the request, or else with the second name that files may have for the
-// metric.
+// Runs the query with the name in the request. If that is unknown, tries the second name that files
+// may have for the metric.
 static int run_plain(struct reading *d, struct query q, struct arena *arena,
                      struct query_result *out, struct error *e)
 {
-    struct str asked = q.metric;
+    struct str requested_name = q.metric;
     int rc = reading_query(d, &q, arena, out, e);
     if (rc != -ENOENT)
         return rc;
-    q.metric = reading_other_name(d->from, d->request.arena, asked);
+    q.metric = reading_other_name(d->from, d->request.arena, requested_name);
     if (q.metric.size) {
         struct error again = {0};
         int second = reading_query(d, &q, arena, out, &again);
@@ -23,7 +23,7 @@ static int run_plain(struct reading *d, struct query q, struct arena *arena,
         if (second != -ENOENT)
             return second;
     }
-    if (!reading_may_be_empty(d, asked))
+    if (!reading_may_be_empty(d, requested_name))
         return rc;
     *out = (struct query_result){0};
     return 0;
@@ -55,9 +55,9 @@ int reading_run(struct reading *d, struct query q, struct arena *arena, struct q
     if (!q.spans.name.size)
         return run_plain(d, q, arena, out, e);
     struct spans_of_reading s = {.list = {.query = &q, .arena = d->request.arena}, .e = e};
-    struct store_events_wanted wanted = {
+    struct store_event_selection selection = {
         .from_ns = q.start_ns, .to_ns = q.end_ns, .kinds = 1u << STORE_SPAN, .name = q.spans.name};
-    int rc = reading_events(d, &wanted, take_span, &s, e);
+    int rc = reading_events(d, &selection, take_span, &s, e);
     if (!rc)
         rc = s.rc;
     return rc ? rc : query_per_span(&q, &s.list, run_for_span, d, arena, out, e);

@@ -55,12 +55,13 @@ struct state {
     struct query_series_filter filter;
     struct query_listing walk;
     struct query_listed series;
-    struct store_cursor *cursor; // of the current series; NULL: find the next series
-    const int64_t *t_ns;         // remaining points of the current run
+    // cursor of the current series; NULL: next_series opens the next one
+    struct store_cursor *cursor;
+    const int64_t *t_ns; // remaining points of the current run
     const double *values;
     size_t left;
-    size_t selection, store; // indices of the next selection and store
-    int64_t from_ns;         // for this store
+    size_t selection, store; // indices of the current selection and store
+    int64_t from_ns;         // no points of this store before this time
     bool walking;
 };
 
@@ -91,7 +92,7 @@ static void begin_store(struct wire_answer *a)
                                .store_labels = a->view->labels ? &a->view->labels[s->store] : NULL,
                                .count = 1,
                                .filter = &s->filter};
-    s->from_ns = INT64_MAX; // nothing
+    s->from_ns = INT64_MAX; // if the store has no points, no series has new ones
     if (store_time_range(*store, &first_ns, &last_ns)) {
         int64_t end_ns = last_ns < now_ns ? last_ns : now_ns;
         if (__builtin_sub_overflow(end_ns, s->request.window_ns, &s->from_ns))

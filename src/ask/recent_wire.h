@@ -21,13 +21,14 @@
 
 enum {
     ASK_RECENT_SELECTIONS_MAX = 16,
-    ASK_RECENT_TAGS_MAX = 16,     // of each selection
-    ASK_RECENT_POINTS_MAX = 4096, // in a record
+    ASK_RECENT_TAGS_MAX = 16,     // tags of each selection
+    ASK_RECENT_POINTS_MAX = 4096, // points in a record
 };
 
 struct ask_selection {
     struct str metric, other;
-    const struct store_label *tags; // a series has to have all of them; "*" is any value
+    // a series must have all of these tags; the value "*" matches any value
+    const struct store_label *tags;
     size_t tag_count;
 };
 struct ask_recent_request {
@@ -49,7 +50,7 @@ struct ask_recent {
     const int64_t *t_ns;
     const double *values;
 };
-// Reads into `arena`; texts are views of the record. Returns -EBADMSG or -ENOMEM.
+// Reads a record into `arena`; texts are views of the record. Returns 0, -EBADMSG or -ENOMEM.
 int ask_recent_read(struct str record, struct arena *arena, struct ask_recent *out);
 
 #endif

@@ -1,4 +1,5 @@
-// series_list.c - identifies equal series of several files by a key of all their names.
+// series_list.c - merges the series of several files. Two series are equal if their keys are: the
+// metric with all labels.
 #include "ask/series_list.h"
 
 #include "base/clock.h"
@@ -15,7 +16,7 @@ struct list {
     struct error *e;
 };
 
-// The metric, then each key and value, separated by zero bytes.
+// Makes the key of a series: the metric, then each key and value, separated by zero bytes.
 static struct str key_of(struct list *l, const struct query_listed *s)
 {
     struct str name = s->metric->name;

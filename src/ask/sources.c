@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Distinguishes versions of a file.
+// Identifies a version of a file.
 struct identity {
     dev_t device;
     ino_t inode;
@@ -25,15 +25,15 @@ struct identity {
 
 struct source {
     char *path;
-    // from the file's meta, else the name of its folder; NULL if memory was exhausted
+    // from the file's metadata, else the name of its folder; NULL if memory was exhausted
     char *job;
     struct store_reader *reader; // NULL: `problem` says why
     struct error problem;
-    struct identity identity;        // at its last attempt to open it
-    unsigned uses;                   // references: 1 of the list, 1 of each view
+    struct identity identity;        // the version that it last tried to open
+    unsigned uses;                   // references: 1 from the list, 1 from each view
     bool seen;                       // found by the current scan
-    uint64_t points, points_version; // cached; version 0 = not counted yet
-    uint64_t id, id_version;         // for the cache of decoded points; version 0 = none yet
+    uint64_t points, points_version; // cached; points_version 0: not counted yet
+    uint64_t id, id_version;         // key in the cache of decoded points; id_version 0: no key yet
 };
 
 struct sources {
@@ -49,8 +49,8 @@ struct sources {
 };
 
 static const char extension[] = ".sonde";
-// The intervals between scans of folders: short as long as they are empty, because requests about a
-// new job come at once.
+// Intervals between scans of folders. The second one, for empty folders, is short, because requests
+// about a new job arrive as soon as it starts.
 enum { LOOK_INTERVAL_NS = NS_PER_S, LOOK_AT_NOTHING_NS = 20 * NS_PER_MS };
 
 static void release(struct source *file)
@@ -80,30 +80,30 @@ static bool unchanged(const struct identity *a, const struct identity *b)
            a->modified.tv_nsec == b->modified.tv_nsec;
 }
 
-// A new file may become readable without a change that stat(2) shows, because its maker writes it
-// through a mapping.
+// A new file may become readable without a change that stat(2) shows, because its writer maps it
+// into memory.
 static bool is_young(const struct stat *st)
 {
     enum { YOUNG_S = 60 };
     return clock_realtime_ns() / NS_PER_S - st->st_mtim.tv_sec < YOUNG_S;
 }
 
-// True if the maker of the file has not finished its header: its first bytes are written last, in
-// one piece. A file that stays so for long is damaged.
+// True if the writer has not finished the file's header. It writes the first bytes last, in one
+// piece. A file that stays in this state for long is damaged.
 static bool is_unborn(const char *path, const struct stat *st)
 {
     uint64_t begin = 0;
     if (!S_ISREG(st->st_mode) || !is_young(st))
-        return false; // opening reports that it is not a file
+        return false; // opening it will report that it is not a recording
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return false; // opening it as a recording reports the reason
+        return false; // opening it as a recording will report the reason
     ssize_t n = pread(fd, &begin, sizeof begin, 0);
     close(fd);
     return n == 0 || (n == sizeof begin && !begin);
 }
 
-// The recording's job, or the folder that it lies in.
+// Returns the recording's job, or else the name of the folder that contains it.
 static char *job_of(const struct source *file)
 {
     struct str job = store_reader_meta(file->reader, STR("job"));
@@ -124,7 +124,7 @@ static void open_file(struct source *file, const struct identity *identity)
         return;
     }
     file->reader = NULL;
-    // Logged once for each reason, not at each scan.
+    // Log each reason once, not at each scan.
     if (strcmp(e.text, file->problem.text) != 0)
         log_warning("left out: %s", e.text);
     file->problem = e;
@@ -261,7 +261,7 @@ int sources_create(const char *const *paths, size_t count, bool runs, struct sou
     if (rc)
         error_set(e, rc, "no memory for the list of files");
     for (size_t i = 0; i < count && !rc; i++) {
-        // Resolved, so that a folder that is given twice, with two spellings, counts once.
+        // Resolve the path, so a folder that is given twice in two spellings counts once.
         s->roots[i] = realpath(paths[i], NULL);
         if (s->roots[i])
             s->root_count++;
@@ -309,7 +309,8 @@ void sources_look(struct sources *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-// Gives no cache key to a growing file, because its decoded points are soon incomplete.
+// Assigns a cache key to a file. A growing file gets none (0), because its decoded points are soon
+// incomplete.
 static void name_store(struct sources *s, struct source *file, struct store_snapshot *snapshot,
                        uint64_t *id)
 {
@@ -410,7 +411,7 @@ const char *source_problem(const struct source *file)
     return file->problem.text;
 }
 
-// Counts from the headers of blocks and live tails, without decoding them.
+// Counts the points from the headers of blocks and live tails, without decoding them.
 static uint64_t count_points(struct store_snapshot *snapshot)
 {
     uint64_t points = 0;

@@ -3,8 +3,9 @@
 // Each request opens a view: a snapshot of every readable file, as if all were one store. Opening a
 // view scans the folders again, at most once a second (50 times a second while they are empty). A
 // file that cannot be read (damaged, of a newer version) stays in the list with the reason, and is
-// tried again when it changes; the other files are served. A file with an incomplete header does
-// not count yet. A file that was removed or replaced stays open while a view uses it.
+// tried again when it changes; the other files are served. A file with an incomplete header is
+// ignored until its header is complete. A file that was removed or replaced stays open while a view
+// uses it.
 #ifndef SONDE_ASK_SOURCES_H
 #define SONDE_ASK_SOURCES_H
 
@@ -23,10 +24,10 @@ enum {
 struct sources;
 struct source;
 
-// Returns -ENOENT for a path that does not exist. A folder may be empty, a file unreadable. With
-// `runs`, it also scans the folders for folders of recordings (runs/JOB/HOST.sonde). If the files
-// belong to several jobs, the series of each file get a label "job", unless they have one of their
-// own.
+// Opens files and folders. Returns -ENOENT for a path that does not exist. A folder may be empty,
+// and a file unreadable. With `runs`, it also scans the folders for folders of recordings
+// (runs/JOB/HOST.sonde). If the files belong to several jobs, series that have no label "job" get
+// one.
 int sources_create(const char *const *paths, size_t count, bool runs, struct sources **out,
                    struct error *e);
 void sources_destroy(struct sources *s); // call after the last view
@@ -34,10 +35,10 @@ void sources_destroy(struct sources *s); // call after the last view
 // Charges the caches to the account (query_cache_charge). Call it before the first view.
 void sources_charge(struct sources *s, struct memory_account *account);
 
-// Lets go of all that is kept for the next request.
+// Frees all data that is cached for later requests.
 void sources_drop_caches(struct sources *s);
 
-// Scans the folders now. sources_open does so by itself after a second.
+// Scans the folders now. sources_open scans them, too, if the last scan is a second old.
 void sources_look(struct sources *s);
 
 struct sources_view {
@@ -51,12 +52,13 @@ struct sources_view {
     size_t unreadable_count;
     size_t left_out; // number of files above SOURCES_FILES_MAX
     struct query_cache *cache;
-    // the cache's key of each snapshot: it changes when the file has grown; 0 while the file grows
+    // each snapshot's key in the cache; a file that has grown gets a new key; 0 while the file
+    // grows
     uint64_t *store_ids;
     struct sources *sources;
 };
 
-// Thread-safe; the view belongs to one thread. Arrays are in `arena`.
+// Opens a view. Thread-safe; the view belongs to one thread. Arrays are in `arena`.
 int sources_open(struct sources *s, struct arena *arena, struct sources_view *out, struct error *e);
 void sources_close(struct sources_view *view);
 
@@ -66,13 +68,13 @@ bool sources_series(const struct sources_view *view, size_t i, uint32_t series, 
                     struct store_series_info *out);
 
 const char *source_path(const struct source *file);
-const struct store_reader *source_reader(const struct source *file); // NULL: unreadable
-const char *source_problem(const struct source *file);               // why
+const struct store_reader *source_reader(const struct source *file); // NULL: the file is unreadable
+const char *source_problem(const struct source *file);               // why the file is unreadable
 // The number of points in the file, including those in live tails. Counted again only if the
 // snapshot's version has changed.
 uint64_t source_points(struct sources *s, struct source *file, struct store_snapshot *snapshot);
 
-// The same view for hub and link, which answer from it. Arrays are in `arena`.
+// Makes the form of the view that hub and link answer from. Arrays are in `arena`.
 int sources_wire_view(const struct sources_view *view, struct arena *arena, struct wire_view *out,
                       struct error *e);
 

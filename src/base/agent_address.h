@@ -16,8 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// Makes the address and returns its size; 0 if the path is too long. An abstract name begins with a
-// zero byte.
+// Makes the address and returns its size, or 0 if the path is too long. An abstract name begins
+// with a zero byte.
 static inline socklen_t agent_address(const char *path, bool abstract, struct sockaddr_un *out)
 {
     size_t size = strlen(path);

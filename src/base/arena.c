@@ -11,7 +11,7 @@ enum {
     CHUNK_MIN_BYTES = 4096,
     CHUNK_MAX_BYTES = 16 << 20,
     CHUNK_KEPT_BYTES = 1 << 20,
-    LARGE_BYTES = 64 << 10, // an allocation of at least this size has a chunk of exactly its size
+    LARGE_BYTES = 64 << 10, // an allocation of at least this size gets a chunk of its own
     ALIGN = 16
 };
 
@@ -51,8 +51,8 @@ void arena_reset(struct arena *a)
 
 static void *grow(struct arena *a, size_t size)
 {
-    // Chunks double, so that a large arena costs few system allocations and a small one little
-    // memory.
+    // Each chunk is twice as large as the one before, so a large arena costs few system
+    // allocations, and a small arena takes little memory.
     bool large = size >= LARGE_BYTES;
     size_t chunk = large ? size : a->chunk_bytes ? a->chunk_bytes * 2 : CHUNK_MIN_BYTES;
     if (!large && chunk > CHUNK_MAX_BYTES)
@@ -72,7 +72,7 @@ static void *grow(struct arena *a, size_t size)
     huge_pages_advise(c, sizeof *c + chunk);
     c->size = chunk;
     a->used_bytes += sizeof *c + chunk;
-    if (large) { // behind the newest chunk, whose free space remains in use
+    if (large) { // insert it after the newest chunk, whose free space remains in use
         struct arena_chunk **at = a->chunks ? &a->chunks->next : &a->chunks;
         c->next = *at;
         *at = c;

@@ -1,9 +1,9 @@
 // arena.h - memory that is freed all at once.
 //
 // Use it for data that live as long as one request, one query, one file. Allocations are 16-byte
-// aligned and never freed singly. With a limit, an allocation past it fails, which bounds the
-// memory of a query. An allocation of 64 KiB or more takes exactly its size from the system;
-// smaller ones share chunks.
+// aligned and never freed singly. In an arena with a limit, an allocation beyond it fails, which
+// bounds the memory of a query. An allocation of 64 KiB or more takes exactly its size from the
+// system; smaller ones share chunks.
 #ifndef SONDE_BASE_ARENA_H
 #define SONDE_BASE_ARENA_H
 
@@ -32,15 +32,17 @@ void arena_free(struct arena *a); // frees all memory; the arena can be used aga
 // Frees all allocations, and keeps the newest chunk for the next ones.
 void arena_reset(struct arena *a);
 
-// Returns NULL past the limit or without memory, but never for size 0. The memory is not cleared.
+// Returns NULL beyond the limit or if memory is exhausted, but never for size 0. The memory is not
+// cleared.
 void *arena_alloc(struct arena *a, size_t size);
-void *arena_zalloc(struct arena *a, size_t size);              // cleared
-void *arena_array(struct arena *a, size_t count, size_t each); // overflow-checked, not cleared
+void *arena_zalloc(struct arena *a, size_t size); // clears the memory
+// checks for overflow; does not clear the memory
+void *arena_array(struct arena *a, size_t count, size_t each);
 
-// Arrays that grow at their end (base/array.h), in an arena. `array` is the address of the pointer
-// to the first of `count` elements of `each` bytes. Returns true with room for `needed` elements.
-// The old array stays in the arena, unchanged, so other threads may still read it. Returns false
-// where arena_alloc fails, with array and capacity unchanged.
+// Like array_room (base/array.h), for an array in an arena. `array` is the address of the pointer
+// to the first of `count` elements of `each` bytes. Returns true if there is room for `needed`
+// elements. The old array stays in the arena, unchanged, so other threads may still read it.
+// Returns false if arena_alloc fails; array and capacity are then unchanged.
 bool arena_grow(struct arena *a, void *array, size_t *capacity, size_t count, size_t needed,
                 size_t each);
 static inline bool arena_room(struct arena *a, void *array, size_t *capacity, size_t count,

@@ -18,15 +18,16 @@ enum { ARRAY_FIRST = 8 }; // elements of the first allocation
 bool array_grow(void *array, size_t *capacity, size_t needed, size_t each);
 
 // `array` is the address of the pointer to the first element (NULL: no element yet), `each` the
-// size of an element. Returns true with room for `needed` elements. The capacity at least doubles,
-// so that n appended elements are copied fewer than 2 n times. Returns false without memory, or if
-// `needed` elements have more bytes than a size_t can count; array and capacity are then unchanged.
+// size of an element. Returns true if there is room for `needed` elements. The capacity at least
+// doubles, so appending n elements copies fewer than 2 n. Returns false if memory is exhausted, or
+// if `needed` elements have more bytes than a size_t can count; array and capacity are then
+// unchanged.
 static inline bool array_room(void *array, size_t *capacity, size_t needed, size_t each)
 {
     return needed <= *capacity || array_grow(array, capacity, needed, each);
 }
 
-// Like array_room; all bytes after the old capacity are 0.
+// Like array_room, but sets all bytes after the old capacity to 0.
 static inline bool array_room_zeroed(void *array, size_t *capacity, size_t needed, size_t each)
 {
     size_t old = *capacity;

@@ -35,7 +35,7 @@ uint64_t bytes_varint(struct bytes *b)
     for (unsigned shift = 0; shift < 64; shift += 7) {
         uint8_t byte = bytes_u8(b);
         if (shift == 63 && byte > 1)
-            break; // would exceed 64 bits
+            break; // the number would exceed 64 bits
         v |= (uint64_t)(byte & 127) << shift;
         if (byte < 128)
             return b->failed ? 0 : v;

@@ -2,7 +2,7 @@
 //
 // A reader never reads outside [at, end). The first read that does not fit sets `failed`; from then
 // on every read returns 0 or an empty string. So a parser reads all expected fields and checks
-// `failed` once, before it uses any of them. Writing goes into a struct buf.
+// `failed` once, before it uses any of them. The functions for writing append to a struct buf.
 #ifndef SONDE_BASE_BYTES_H
 #define SONDE_BASE_BYTES_H
 
@@ -28,7 +28,7 @@ uint16_t bytes_u16(struct bytes *b);
 uint32_t bytes_u32(struct bytes *b);
 uint64_t bytes_u64(struct bytes *b);
 double bytes_f64(struct bytes *b);
-uint64_t bytes_varint(struct bytes *b);                // LEB128, at most 10 bytes
+uint64_t bytes_varint(struct bytes *b);                // a number in LEB128, at most 10 bytes
 struct str bytes_take(struct bytes *b, uint64_t size); // the next `size` bytes, as a view
 struct str bytes_short(struct bytes *b);               // a varint size, then that many bytes
 
@@ -40,7 +40,7 @@ void buf_f64(struct buf *b, double v);
 void buf_varint(struct buf *b, uint64_t v);
 void buf_short(struct buf *b, struct str s);
 
-// Signed numbers as small unsigned ones: 0, -1, 1, -2 … become 0, 1, 2, 3 …
+// Maps signed numbers to small unsigned ones: 0, -1, 1, -2 … become 0, 1, 2, 3 …
 static inline uint64_t zigzag(int64_t v)
 {
     return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);

@@ -8,7 +8,7 @@
 #include <cpuid.h>
 #endif
 
-// a shorter time makes the error of the readings (some 20 ns) too large a part of it
+// over a shorter time, the error of the readings (some 20 ns) would be too large a part
 enum { SLOPE_OVER_NS = NS_PER_MS / 2 };
 
 bool clock_ticks_usable(void)
@@ -36,9 +36,10 @@ bool clock_ticks_usable(void)
 
 void clock_read_together(struct clock_reading *out)
 {
-    // Reads the wall clock between two readings of boot time, and those between two of the counter.
-    // The try with the shortest time from first to last reading was disturbed least, because a
-    // thread may also lose its processor between the counter and boot time.
+    // Each try reads the wall clock between two readings of boot time, and these between two
+    // readings of the counter. The try with the shortest time from the first to the last reading
+    // was disturbed least. (A thread may also lose its processor between the readings of the
+    // counter and boot time.)
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < 5; i++) {
         uint64_t ticks = clock_ticks();
@@ -87,7 +88,7 @@ static void take_jump(struct clock_fit *fit, const struct clock_reading *now)
 {
     struct clock_map *map = &fit->map;
     map->before = map->line;
-    // A counter that has restarted repeats old readings: those that would be later than now are
+    // A counter that has restarted repeats old readings. A reading that would be later than now is
     // from before the restart.
     map->before_until_ticks = now->ticks > fit->last.ticks ? fit->last.ticks : 0;
     map->before_until_ns = now->boot_ns;
@@ -102,8 +103,8 @@ static void take_offset(struct clock_fit *fit, const struct clock_reading *now)
     struct clock_map *map = &fit->map;
     int64_t offset = now->real_ns - now->boot_ns, change = offset - map->real_minus_boot_ns;
     // Both clocks are slewed alike, so a small change is only the error of two readings: the
-    // current one, and the one that gave the offset. On a busy machine the error of the latter may
-    // exceed that of any later reading.
+    // current one, and the one that gave the offset. On a busy machine the error of the older
+    // reading may exceed the error of any later reading.
     if (llabs(change) <= now->width_ns + fit->offset_width_ns + 1)
         return;
     fit->offset_width_ns = now->width_ns;

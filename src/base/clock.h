@@ -41,29 +41,31 @@ static inline uint64_t clock_ticks(void)
 #endif
 }
 
-// Whether the counter runs at one rate, in all sleep states, the same on all processors: the
-// processor says so (x86: CPUID 80000007h EDX bit 8; aarch64: by architecture) and the kernel has
-// not found it unstable. Costs a few system calls, so call it once.
+// True if the counter runs at one constant rate, in all sleep states, and is the same on all
+// processors. The processor must say so (x86: CPUID 80000007h EDX bit 8; aarch64: by architecture),
+// and the kernel must not have found the counter unstable. Costs a few system calls, so call it
+// once.
 bool clock_ticks_usable(void);
 
-// Three clocks at one moment.
+// The readings of three clocks at one moment.
 struct clock_reading {
     uint64_t ticks;
     int64_t boot_ns;  // CLOCK_BOOTTIME: never steps, and continues while the machine is suspended
     int64_t real_ns;  // CLOCK_REALTIME
-    int64_t width_ns; // the uncertainty of the moment, and so of real_ns - boot_ns
+    int64_t width_ns; // uncertainty of the moment, and so of real_ns - boot_ns
 };
 
-// Takes the best of a few tries, about 1 µs.
+// Stores the best of a few tries, which take about 1 µs.
 void clock_read_together(struct clock_reading *out);
 
 struct clock_line {
-    uint64_t ticks0; // the counter, read at the same moment as the clocks
+    uint64_t ticks0; // the counter at the moment of the clocks' readings
     int64_t ns0;
-    double ns_per_tick; // 0: no line
+    double ns_per_tick; // 0: the line is not set
 };
 
-// A line from another process may give any number, but must not cause undefined behaviour.
+// A line from another process may have any numbers. The result may then be any number, but the
+// computation has no undefined behaviour.
 static inline int64_t clock_line_ns(const struct clock_line *line, uint64_t ticks)
 {
     const double limit = 4e18;
@@ -73,27 +75,27 @@ static inline int64_t clock_line_ns(const struct clock_line *line, uint64_t tick
     return (int64_t)((uint64_t)line->ns0 + (uint64_t)(int64_t)ns);
 }
 
-// Turns ticks into boot time, and boot time into the time of day. A map is plain data and gives the
+// Converts ticks to boot time, and boot time to the time of day. A map is plain data, and gives the
 // same times in any process.
 //
 // The counter may stop or restart while a machine is suspended or migrated, and the wall clock may
 // be set. So a map remembers one step of each: times before the step keep their old numbers.
 //
 // real_minus_boot_ns is even at first. It changes between even and odd when the wall clock is set
-// back: even boot times then never give the same time of day twice.
+// back. So two even boot times never give the same time of day.
 struct clock_map {
-    struct clock_line line; // ticks to boot time
+    struct clock_line line; // converts ticks to boot time
     // the line that was valid before the last jump of the counter
     struct clock_line before;
-    uint64_t before_until_ticks;       // `before` is valid up to here
-    int64_t before_until_ns;           // `before` never gives a later time than this
-    int64_t real_minus_boot_ns;        // since the wall clock was last set
-    int64_t real_minus_boot_before_ns; // before that
-    int64_t set_after_ns;              // the boot time of that step; INT64_MIN: no step yet
+    uint64_t before_until_ticks;       // `before` is valid for ticks up to this number
+    int64_t before_until_ns;           // `before` never gives a time later than this
+    int64_t real_minus_boot_ns;        // offset since the wall clock was last set
+    int64_t real_minus_boot_before_ns; // offset before that
+    int64_t set_after_ns;              // boot time of that step; INT64_MIN: no step yet
 };
 
-// The boot time of a counter's reading. A reading that would be later than `now_ns` (boot time) is
-// from before a jump.
+// Returns the boot time of a reading of the counter. If a reading would be later than `now_ns`
+// (boot time), it is from before a jump of the counter.
 static inline int64_t clock_map_boot_ns(const struct clock_map *map, uint64_t ticks, int64_t now_ns)
 {
     int64_t ns = clock_line_ns(&map->line, ticks);
@@ -106,7 +108,7 @@ static inline int64_t clock_map_boot_ns(const struct clock_map *map, uint64_t ti
     return ns;
 }
 
-// The time that the wall clock showed at a boot time.
+// Returns the time that the wall clock showed at a boot time.
 static inline int64_t clock_map_real_ns(const struct clock_map *map, int64_t boot_ns)
 {
     int64_t offset =
@@ -120,18 +122,18 @@ struct clock_fit {
     // the slope is computed from `first` and the reading that made the line
     struct clock_reading first, last;
     int64_t fitted_ns;       // boot time at which the line was made
-    int64_t offset_width_ns; // of the reading that gave the offset to the time of day
+    int64_t offset_width_ns; // uncertainty of the reading that gave the offset to the time of day
 };
 
-// Reads the clocks; the slope is measured over `settle_ms` milliseconds of waiting (1 gives an
-// error of 2e-5; later readings reduce it).
+// Reads the clocks. The slope is measured while the function waits `settle_ms` milliseconds (1 ms
+// gives an error of 2e-5, which later readings reduce).
 void clock_fit_start(struct clock_fit *fit, unsigned settle_ms);
 
-// Starts with two readings, some time apart.
+// Begins with two readings, some time apart.
 void clock_fit_begin(struct clock_fit *fit, const struct clock_reading *first,
                      const struct clock_reading *second);
 
-// Takes a reading. Call it before converting ticks, as often as you like. A new line is made
+// Adds a reading. Call it before converting ticks, as often as you like. It makes a new line
 // whenever the elapsed time has doubled, and finally once a second. A jump of the counter (> 1 ms
 // off the line) starts a new line with the old slope. A change of the wall clock takes effect from
 // the previous reading on.

@@ -1,8 +1,9 @@
-// decimal.c - after W. D. Clinger, "How to read floating point numbers accurately" (1990), where
-// the digits and the power of ten are doubles themselves: one multiplication rounds once. Otherwise
-// after D. Lemire, "Number parsing at a gigabyte per second" (2021): the product of the digits with
-// 128 bits of the power has the double's 53 bits and the next one, unless all bits behind them are
-// ones (the rest of the power might carry) or the number lies halfway.
+// decimal.c - two algorithms. The first one is W. D. Clinger's, "How to read floating point numbers
+// accurately" (1990): if the digits and the power of ten are doubles themselves, one multiplication
+// rounds once. The other is D. Lemire's, "Number parsing at a gigabyte per second" (2021): the
+// product of the digits with 128 bits of the power contains the double's 53 bits and the next one.
+// It fails if all bits behind them are ones (the rest of the power might carry), or if the number
+// lies halfway between two doubles.
 #include "base/decimal.h"
 
 #include "base/powers_of_ten.h"
@@ -16,7 +17,7 @@
 #include <string.h>
 
 enum {
-    DIGITS_MAX = 19, // of 64 bits
+    DIGITS_MAX = 19, // decimal digits that 64 bits hold
     EXACT_POWER_MAX = 22,
     EXPONENT_DIGITS_MAX = 4,
     FRACTION_BITS = 52,
@@ -33,13 +34,15 @@ static bool is_digit(const char *at, const char *end)
     return at < end && *at >= '0' && *at <= '9';
 }
 
-// digits × 10^exponent; digits > 0. False: it takes more bits.
+// Computes digits × 10^exponent, for digits > 0. Returns false if 128 bits of the power are not
+// enough.
 static bool closest(uint64_t digits, int exponent, double *out)
 {
     if (exponent < POWER_MIN || exponent > POWER_MAX)
         return false;
     struct power p = power_of_ten(exponent);
-    if (exponent < 0 || exponent > POWER_EXACT_MAX) { // rounded up; here it is rounded down
+    // the table's power is rounded up; here it must be rounded down
+    if (exponent < 0 || exponent > POWER_EXACT_MAX) {
         p.high -= !p.low;
         p.low--;
     }
@@ -74,7 +77,8 @@ static bool closest(uint64_t digits, int exponent, double *out)
     return true;
 }
 
-// Reads e[+-]DIGITS, if it is there, and adds it to *exponent. NULL: it has no digits, or many.
+// Reads an optional e[+-]DIGITS, and adds it to *exponent. Returns NULL if the digits are missing
+// or too many.
 static const char *scan_exponent(const char *at, const char *end, int *exponent)
 {
     if (at == end || (*at | 32) != 'e')
@@ -129,7 +133,7 @@ bool str_to_double(struct str s, double *out)
         *out = value;
         return true;
     }
-    // strtod needs a NUL and accepts hexadecimal numbers and leading blanks, which are invalid
+    // strtod needs a NUL. It also accepts hexadecimal numbers and leading blanks, which are invalid
     // here.
     char text[64];
     if (s.size == 0 || s.size >= sizeof text || isspace((unsigned char)s.data[0]))

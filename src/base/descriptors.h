@@ -6,15 +6,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { DESCRIPTORS_MAX = 8 }; // in one message
+enum { DESCRIPTORS_MAX = 8 }; // descriptors in one message
 
-// Sends one message with `count` descriptors. `flags` and result are those of sendmsg(2).
+// Sends one message with `count` descriptors. `flags` and the result are those of sendmsg(2).
 ssize_t descriptors_send(int socket, const void *data, size_t size, const int *fds, size_t count,
                          int flags);
 
-// Receives one message. The descriptors, close-on-exec, are the caller's; the kernel closes those
-// beyond DESCRIPTORS_MAX, and those beyond the limit of this process. `flags` and result are those
-// of recvmsg(2); on failure *count is 0.
+// Receives one message. The caller owns the received descriptors, which are close-on-exec. The
+// kernel closes further descriptors beyond DESCRIPTORS_MAX or the limit of this process. `flags`
+// and the result are those of recvmsg(2); on failure *count is 0.
 ssize_t descriptors_receive(int socket, void *data, size_t size, int fds[DESCRIPTORS_MAX],
                             size_t *count, int flags);
 

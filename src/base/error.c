@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// The text may quote foreign text, and a program may print it unchanged.
+// Escapes the text, because it may quote foreign text, and programs print it unchanged.
 static void make_printable(struct error *e)
 {
     char text[ERROR_TEXT_MAX];
@@ -27,7 +27,7 @@ int error_set(struct error *e, int code, const char *format, ...)
     return code;
 }
 
-// Appends as much as there is room for.
+// Appends as much text as there is room for.
 static void append(struct error *e, struct str more)
 {
     size_t size = strlen(e->text);

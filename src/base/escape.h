@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 
-// The letter after the backslash in the escape of `byte`; 0: the byte needs no escape.
+// Returns the letter after the backslash in the escape of `byte`, or 0 if the byte needs no escape.
 static inline char escape_letter(char byte)
 {
     switch (byte) {
@@ -28,11 +28,13 @@ static inline char escape_letter(char byte)
 
 void escape_word(struct buf *out, struct str text);
 
-// The text of an escaped word: the word itself if it has no escapes, otherwise a copy in `arena`
-// (data is NULL without room). A backslash before any other letter stands for itself.
+// Returns the text of an escaped word: the word itself if it has no escapes, otherwise a copy in
+// `arena` (its data is NULL if the arena has no room). A backslash before any other letter stands
+// for itself.
 struct str unescape_word(struct str word, struct arena *arena);
 
-// Unchanged if a POSIX shell reads it as one word, else 'in quotes'. The text has no NUL.
+// Appends the text unchanged if a POSIX shell reads it as one word, else 'in quotes'. The text must
+// not contain a NUL.
 void escape_for_shell(struct buf *out, struct str text);
 
 #endif

@@ -22,7 +22,7 @@ int exchange_open(const char *path)
     return -failed;
 }
 
-// The timeout for poll(): how long the other side may stay idle.
+// Returns the timeout for poll(): how long the other side may stay idle.
 static int wait_ms(const struct exchange *x, bool for_more)
 {
     int most_ms = for_more ? -1 : x->patience_ms;
@@ -43,7 +43,8 @@ static int put(int fd, const struct exchange *x, struct str *text, struct error 
     return 0;
 }
 
-// Returns 1 when the other side has closed the connection, as it should.
+// Reads pending bytes of the answer. Returns 1 if the other side has closed the connection, as it
+// should.
 static int take(int fd, const struct exchange *x, bool sending, struct error *e)
 {
     char piece[ANSWER_BYTES];

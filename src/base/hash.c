@@ -22,7 +22,8 @@ static uint64_t fold(uint64_t a, uint64_t b)
 
 uint64_t hash_bytes(const void *data, size_t size, uint64_t seed)
 {
-    // 16 bytes a step through a 64 x 64 -> 128 bit multiplication; the odd constants are random.
+    // Each step hashes 16 bytes with a 64 x 64 -> 128 bit multiplication. The odd constants are
+    // random.
     static const uint64_t k1 = 0x9e3779b97f4a7c15u, k2 = 0xd6e8feb86659fd93u;
     const unsigned char *p = data;
     uint64_t h = seed ^ fold(size ^ k1, k2);
@@ -57,7 +58,7 @@ __attribute__((constructor)) static void make_crc_table(void)
 static uint32_t crc_software(uint32_t crc, const unsigned char *p, size_t size)
 {
     for (; size >= 8; size -= 8, p += 8) {
-        uint64_t v = load64(p) ^ crc; // little-endian, as everything here
+        uint64_t v = load64(p) ^ crc; // little-endian, like all supported machines
         crc = 0;
         for (int k = 0; k < 8; k++)
             crc ^= crc_table[7 - k][v >> 8 * k & 255];

@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// For hash tables in memory. It does not resist an adversary, and may change between versions, so
-// it must not be stored.
+// Hashes bytes for tables in memory. The hash does not resist an adversary. It may change between
+// versions, so it must not be stored.
 uint64_t hash_bytes(const void *data, size_t size, uint64_t seed);
 
 static inline uint64_t hash_u64(uint64_t x)
 {
-    // splitmix64's finaliser
+    // the finaliser of splitmix64
     x ^= x >> 30;
     x *= 0xbf58476d1ce4e5b9u;
     x ^= x >> 27;
@@ -29,9 +29,9 @@ static inline uint64_t hash_u64_inverse(uint64_t x)
     return x ^ x >> 30 ^ x >> 60;
 }
 
-// CRC-32C (Castagnoli, reflected, initial and final inversion), as iSCSI, ext4 and Btrfs use it;
-// crc32c(0, "123456789", 9) is 0xe3069283. To continue over several pieces, pass the last result as
-// `crc`. Uses hardware instructions if available.
+// Computes CRC-32C (Castagnoli, reflected, initial and final inversion), as used by iSCSI, ext4 and
+// Btrfs; crc32c(0, "123456789", 9) is 0xe3069283. To continue over several pieces, pass the last
+// result as `crc`. Uses hardware instructions if available.
 uint32_t crc32c(uint32_t crc, const void *data, size_t size);
 
 #endif

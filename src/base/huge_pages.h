@@ -1,10 +1,10 @@
 // huge_pages.h - large blocks in huge pages, if the system offers them on request (transparent huge
 // pages, "madvise").
 //
-// A new block from the system costs a page fault for each 4 KiB at the first access, which takes
-// longer than filling it. Pages of 2 MiB cost a 512th of these faults. Only pages that lie wholly
-// within the block become huge, so that no memory is wasted; blocks have at least
-// HUGE_PAGES_FROM_BYTES.
+// A new block from the system costs a page fault for each 4 KiB at the first access. The fault
+// takes longer than filling the page. With pages of 2 MiB, there are 512 times fewer faults. Only
+// pages that lie wholly within the block become huge, so no memory is wasted. Use it for blocks of
+// at least HUGE_PAGES_FROM_BYTES.
 #ifndef SONDE_BASE_HUGE_PAGES_H
 #define SONDE_BASE_HUGE_PAGES_H
 
@@ -14,8 +14,7 @@
 
 enum { HUGE_PAGE_BYTES = 2 << 20, HUGE_PAGES_FROM_BYTES = 2 * HUGE_PAGE_BYTES };
 
-// Call it before the first write to the block. The call has no effect without support by the
-// system.
+// Call it before the first write to the block. Without support by the system it has no effect.
 static inline void huge_pages_advise(void *block, size_t size)
 {
     if (size < HUGE_PAGES_FROM_BYTES)

@@ -58,7 +58,7 @@ static void quote(struct buf *out, struct str s)
     while (i < s.size) {
         unsigned char c = (unsigned char)s.data[i];
         size_t n = utf8_sequence((const unsigned char *)s.data + i, s.size - i);
-        // DEL and U+0080 to U+009F need no escape in JSON, but a terminal may obey them.
+        // DEL and U+0080 to U+009F need no escape in JSON, but a terminal may interpret them.
         bool control = c == 0x7f || (n == 2 && utf8_is_control((const unsigned char *)s.data + i));
         if (n && c >= 0x20 && !control && !(c < 128 && short_escape[c])) {
             i += n;
@@ -163,7 +163,7 @@ void json_key_bool(struct json_writer *w, const char *key, bool value)
     json_put_bool(w, value);
 }
 
-// Two digits at a time: half the divisions.
+// Writing two digits at a time halves the number of divisions.
 static const char digit_pairs[] = "0001020304050607080910111213141516171819202122232425262728293031"
                                   "3233343536373839404142434445464748"
                                   "4950515253545556575859606162636465666768697071727374757677787980"
@@ -238,13 +238,14 @@ size_t number_format_i64(char out[NUMBER_TEXT_MAX], int64_t value)
     return 1 + put_digits(out + 1, 0 - (uint64_t)value);
 }
 
-// 1234 × 10^-2 is "12.34"; numbers of at least 10^17 or below 10^-6 have an exponent.
+// Places the decimal point: 1234 × 10^-2 is "12.34". Numbers of at least 10^17 or below 10^-6 get
+// an exponent.
 static size_t place_digits(char *out, uint64_t digits, int exponent)
 {
     enum { PLAIN_MAX = 17, PLAIN_MIN = -6, DIGITS_MAX = 17, COPIED_BYTES = DIGITS_MAX - 1 };
     char text[NUMBER_TEXT_MAX];
     int n = (int)put_digits(text, digits), size = 0;
-    int first = n + exponent - 1; // the power of ten of the first digit
+    int first = n + exponent - 1; // power of ten of the first digit
     if (first < PLAIN_MIN || first >= PLAIN_MAX) {
         out[size++] = text[0];
         if (n > 1)
@@ -277,10 +278,10 @@ static size_t place_digits(char *out, uint64_t digits, int exponent)
     return (size_t)(n + exponent);
 }
 
-// Most values that people measure have few decimals: v = r / 10^6 for a whole r below 10^15. A
-// division rounds correctly, so when it gives v back, r × 10^-6 reads back as v; and of the
-// decimals with at most 15 digits no two are the same double, so there is no shorter one. Returns 0
-// if v is not of this kind.
+// Formats values with few decimals, as most measured values are: v = r / 10^6 for a whole r below
+// 10^15. A division rounds correctly. So if r / 10^6 gives v, the text r × 10^-6 reads back as v.
+// Different decimals of at most 15 digits are different doubles, so no shorter text exists. Returns
+// 0 if v is not such a value.
 static size_t format_few_decimals(char *out, double value)
 {
     enum { DECIMALS = 6 };
@@ -304,7 +305,7 @@ static size_t format_few_decimals(char *out, double value)
 
 size_t number_format(char out[NUMBER_TEXT_MAX], double value)
 {
-    static const double whole_max = 9e15; // a double can hold every whole number below it
+    static const double whole_max = 9e15; // up to this value, a double can hold every whole number
     if (fabs(value) < whole_max && (double)(int64_t)value == value &&
         !(value == 0 && signbit(value)))
         return number_format_i64(out, (int64_t)value);

@@ -4,7 +4,8 @@
 // and bytes that are not UTF-8 become U+FFFD, so that the result is always valid JSON. JSON has no
 // NaN and no infinities: json_put_double writes null for them.
 //
-// No name here is one of jansson's, the library for reading JSON, so one file may include both.
+// The names here differ from those of jansson, the library for reading JSON. So one file may
+// include both.
 #ifndef SONDE_BASE_JSON_WRITER_H
 #define SONDE_BASE_JSON_WRITER_H
 
@@ -42,11 +43,12 @@ void json_key_bool(struct json_writer *w, const char *key, bool value);
 
 enum { NUMBER_TEXT_MAX = 40 };
 
-// The shortest decimal text that reads back as the same double, without a NUL; returns its size. It
-// may overwrite all of `out`. 1 → "1", 0.1 → "0.1", 1e300 → "1e+300", NaN → "NaN", infinity →
-// "inf".
+// Writes the shortest decimal text that reads back as the same double, without a NUL, and returns
+// its size. It may overwrite all of `out`. 1 → "1", 0.1 → "0.1", 1e300 → "1e+300", NaN → "NaN",
+// infinity → "inf".
 size_t number_format(char out[NUMBER_TEXT_MAX], double value);
 size_t number_format_i64(char out[NUMBER_TEXT_MAX], int64_t value);
-void number_format_four_digits(char out[4], unsigned value); // below 10,000, with leading zeros
+// `value` must be below 10,000; writes leading zeros
+void number_format_four_digits(char out[4], unsigned value);
 
 #endif

@@ -9,8 +9,8 @@
 //       …
 //   }
 //
-// The list is a ring: its head is a link that belongs to no element. A stack, whose elements come
-// and go at one end only, needs no second pointer: such lists link themselves.
+// The list is a ring: its head is a link that belongs to no element. Stacks do not use it: their
+// elements are added and removed at one end only, so one pointer in each element is enough.
 #ifndef SONDE_BASE_LIST_H
 #define SONDE_BASE_LIST_H
 
@@ -21,7 +21,7 @@ struct list_link {
     struct list_link *next, *previous;
 };
 
-// The element that has `link` as its member.
+// Returns the element that has `link` as its member.
 #define LIST_OF(link, type, member) ((type *)((char *)(link)-offsetof(type, member)))
 
 // Visits each link. The body may remove the current link from the list, but no other.

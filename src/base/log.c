@@ -31,7 +31,7 @@ static void write_line(const char *word, const char *format, va_list args)
     size_t size = (size_t)n + printable_copy(line + n, sizeof line - (size_t)n - 1, str_of(text));
     line[size++] = '\n';
     ssize_t written = write(STDERR_FILENO, line, size);
-    (void)written; // a failure to log cannot be reported
+    (void)written; // no message can report that a log line failed
     errno = saved;
 }
 

@@ -1,17 +1,17 @@
 // log.h - log lines on stderr.
 //
-// Writes "sonde: text"; warnings and errors are marked. Each call writes one line, written with one
-// write(2), so that lines of several processes do not mix. The text is made printable
-// (printable.h). Thread-safe.
+// Writes "sonde: text"; warnings and errors are marked. Each call writes one line with one
+// write(2), so lines of several processes do not mix. The text is made printable (printable.h).
+// Thread-safe.
 #ifndef SONDE_BASE_LOG_H
 #define SONDE_BASE_LOG_H
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
-// Default LOG_WARNING. `who` (a string that must stay valid; default "sonde") is the prefix of
-// every line.
+// Sets the highest level that is logged (default LOG_WARNING) and the prefix of every line (default
+// "sonde"; the string must stay valid).
 void log_setup(enum log_level most, const char *who);
-// "sonde: text" for the user, at any level.
+// Writes "sonde: text" for the user, at any level.
 void log_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

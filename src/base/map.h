@@ -2,7 +2,7 @@
 //
 // Open addressing with linear probing over a power of two of slots, at most 3/4 full. Keys are
 // views: the map does not copy them, so they must live (in an arena, in a mapped file) as long as
-// the map. Nothing is ever removed: all maps here only grow.
+// the map. Keys are never removed.
 #ifndef SONDE_BASE_MAP_H
 #define SONDE_BASE_MAP_H
 
@@ -22,15 +22,16 @@ struct map {
 // A zero-initialised map is valid and empty.
 void map_free(struct map *m);
 
-// The value's place, or NULL. Valid until the next map_add.
+// Returns the address of the key's value, or NULL. Valid until the next map_add.
 uint64_t *map_get(const struct map *m, struct str key);
 
-// Returns the place of the key's value. Adds a new key with value 0, and then sets *added (may be
-// NULL). Returns NULL without memory. An empty key is valid; its key.data may be anything but NULL.
+// Returns the address of the key's value. Adds a new key with the value 0, and then sets *added
+// (may be NULL). Returns NULL if memory is exhausted. An empty key is valid; its key.data may be
+// anything but NULL.
 uint64_t *map_add(struct map *m, struct str key, bool *added);
 
-// Reserves room for `more` keys, so that map_add cannot fail for them. Returns false without
-// memory.
+// Reserves room for `more` keys, so that map_add cannot fail for them. Returns false if memory is
+// exhausted.
 bool map_reserve(struct map *m, size_t more);
 
 // Iterates in no particular order: for (struct map_slot *s = map_next(m, NULL); s; s = map_next(m,

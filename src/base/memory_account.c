@@ -23,7 +23,7 @@ static bool try_take(struct memory_account *a, size_t bytes)
 
 bool memory_account_take(struct memory_account *a, size_t bytes)
 {
-    enum { TRIES = 8 }; // other threads may take the memory that was freed for this one
+    enum { TRIES = 8 }; // other threads may take the memory that was freed for this thread
     for (int i = 0; i < TRIES; i++) {
         if (try_take(a, bytes))
             return true;

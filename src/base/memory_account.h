@@ -1,11 +1,11 @@
 // memory_account.h - counts the memory of a process's requests and caches, and enforces its limit.
 //
-//   requests   reserve before they allocate; past the limit, first the cache makes room, then the
-//              account refuses the request
+//   requests   reserve memory before they allocate; beyond the limit, first the cache frees memory,
+//              then the account refuses the request
 //   caches     add the bytes that they keep, and drop their oldest entries while the account is
 //              over its limit
 //
-// Thread-safe: the number is atomic. A reservation that does not fit leaves no trace.
+// Thread-safe: the number is atomic. A reservation that fails leaves the number unchanged.
 #ifndef SONDE_BASE_MEMORY_ACCOUNT_H
 #define SONDE_BASE_MEMORY_ACCOUNT_H
 

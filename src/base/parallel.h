@@ -6,9 +6,9 @@
 
 enum { PARALLEL_THREADS_MAX = 4 };
 
-// Calls work(user, i) once for each i below `count`, on at most PARALLEL_THREADS_MAX threads, one
+// Calls work(user, i) once for each i below `count`. Uses at most PARALLEL_THREADS_MAX threads, one
 // for each processor; the caller's thread is one of them. Returns after the last call. Calls begin
-// in the order of i. If no thread can be started, the caller's does everything.
+// in the order of i. If no thread can be started, the caller's thread does all the work.
 typedef void parallel_fn(void *user, size_t i);
 void parallel_each(size_t count, parallel_fn *work, void *user);
 

@@ -8,11 +8,12 @@
 static struct power powers[POWER_MAX - POWER_MIN + 1];
 static _Atomic bool powers_filled;
 
-// ---- The table: computed exactly, once, in numbers of LIMBS × 32 bits, the lowest first ----
+// ---- The table: computed exactly, once, with numbers of LIMBS × 32 bits, lowest limb first ----
 
 enum { LIMBS = 48 };
 
-// The highest 128 bits of the number, plus one if a lower bit is set or the number is inexact.
+// Returns the highest 128 bits of the number, plus one if a lower bit is set or the number is
+// inexact.
 static struct power highest_bits(const uint32_t limbs[LIMBS], bool inexact)
 {
     int top = LIMBS - 1;
@@ -46,9 +47,9 @@ static void fill_powers(void)
             carry >>= 32;
         }
     }
-    // Downwards from a power of two high enough to leave 128 bits at the end. Dropping remainders
-    // on the way is exact, because ⌊⌊x/10⌋/10⌋ = ⌊x/100⌋ and no power of ten divides a power of
-    // two.
+    // Divide downwards, from a power of two that is high enough to leave 128 bits at the end.
+    // Dropping the remainders on the way is exact, because ⌊⌊x/10⌋/10⌋ = ⌊x/100⌋ and no power of
+    // ten divides a power of two.
     memset(x, 0, sizeof x);
     x[LIMBS - 1] = UINT32_C(1) << 31;
     for (int k = -1; k >= POWER_MIN; k--) {
@@ -67,7 +68,8 @@ static void fill_powers(void)
 struct power power_of_ten(int k)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    // Acquire: the table is read after the flag. Cheaper than calling pthread_once every time.
+    // Acquire: the table is read after the flag. This check costs less than calling pthread_once
+    // every time.
     if (!atomic_load_explicit(&powers_filled, memory_order_acquire))
         pthread_once(&once, fill_powers);
     return powers[k - POWER_MIN];

@@ -7,10 +7,10 @@
 enum {
     POWER_MIN = -292,
     POWER_MAX = 324,
-    POWER_EXACT_MAX = 55, // 0 … 55 have at most 128 bits
+    POWER_EXACT_MAX = 55, // 10^0 … 10^55 have at most 128 bits
 };
 
-// 10^k × 2^s, rounded up, with s such that it has exactly 128 bits.
+// 10^k × 2^s, rounded up. s is chosen such that the product has exactly 128 bits.
 struct power {
     uint64_t high, low;
 };

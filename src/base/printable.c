@@ -8,8 +8,8 @@
 
 enum { ESCAPE_MAX = 4 }; // "\xNN"
 
-// Whether the character changes the layout. U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069:
-// order of characters; U+2028, U+2029: line and paragraph.
+// True if the character changes the layout of text. U+200E, U+200F, U+202A to U+202E, U+2066 to
+// U+2069 change the order of characters; U+2028 and U+2029 separate lines and paragraphs.
 static bool is_layout(const unsigned char *s, size_t n)
 {
     if (n != 3 || s[0] != 0xe2)
@@ -18,7 +18,7 @@ static bool is_layout(const unsigned char *s, size_t n)
            (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9);
 }
 
-// Length of the character at s if it can be printed unchanged, otherwise 0.
+// Returns the length of the character at s if it can be printed unchanged, otherwise 0.
 static size_t printable(const unsigned char *s, size_t left)
 {
     size_t n = utf8_sequence(s, left);

@@ -1,10 +1,10 @@
 // printable.h - escapes foreign text (names, tags, messages, paths) for a terminal.
 //
-// A tag's value may hold any bytes. Printed as they are, they could move the cursor, set the
-// window's title, send answers as if typed on the keyboard, hide a line, or fake one. So all output
-// for people passes through these functions once: control characters, bytes that are not UTF-8, and
-// characters that change the direction of text become \n, \r, \t, \xNN. Everything else stays, so
-// escaping twice changes nothing.
+// A tag's value may contain any bytes. If a program prints them unchanged, they could move the
+// cursor, set the window's title, send input as if typed on the keyboard, hide a line, or fake one.
+// So all output for people passes through these functions once. Control characters, bytes that are
+// not UTF-8, and characters that change the direction of text become \n, \r, \t, \xNN. All other
+// bytes stay, so escaping twice changes nothing.
 #ifndef SONDE_BASE_PRINTABLE_H
 #define SONDE_BASE_PRINTABLE_H
 
@@ -19,7 +19,7 @@ void printable_printf(struct buf *out, const char *format, ...)
 // Escapes the buffer's text from offset `from` on.
 void printable_since(struct buf *out, size_t from);
 
-// Writes to an array, cut to `size` with the NUL. Returns the length.
+// Writes escaped text to an array, cut to `size` with the NUL. Returns the length.
 size_t printable_copy(char *out, size_t size, struct str text);
 
 #endif

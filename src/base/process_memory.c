@@ -8,7 +8,7 @@
 #include <malloc.h>
 #endif
 
-enum { ARENAS = 2 };        // instead of one per thread, the C library's default
+enum { ARENAS = 2 };        // the C library's default is one per thread
 enum { TOP_MAX = 8 << 20 }; // free bytes kept at the end of an arena
 
 void process_memory_set_up(size_t mapped_from_bytes)
@@ -17,8 +17,7 @@ void process_memory_set_up(size_t mapped_from_bytes)
 #ifdef __GLIBC__
     mallopt(M_ARENA_MAX, ARENAS);
     mallopt(M_MMAP_THRESHOLD,
-            // setting the threshold also stops malloc from raising it whenever such a block is
-            // freed
+            // after this call, malloc no longer raises the threshold whenever such a block is freed
             (int)mapped_from_bytes);
     mallopt(M_TRIM_THRESHOLD, (int)(mapped_from_bytes < TOP_MAX ? mapped_from_bytes : TOP_MAX));
 #endif
@@ -61,12 +60,12 @@ void process_memory_keep(struct process_memory_keeper *k, size_t slack_bytes, in
     if (before_ns && now_ns - before_ns < PROCESS_MEMORY_LOOK_MS * (int64_t)NS_PER_MS)
         return;
     if (!atomic_compare_exchange_strong(&k->looked_ns, &before_ns, now_ns))
-        return; // another thread is doing it
+        return; // another thread is checking
     size_t own = process_memory_bytes(), least = atomic_load(&k->least_bytes);
     if (own < least)
         atomic_store(&k->least_bytes, least = own);
     if (own - least < slack_bytes && atomic_fetch_add(&k->looks, 1) < PROCESS_MEMORY_LOOKS_MAX)
-        return; // not at the first check, because the least is 0 until memory has been returned
+        return; // not at the first check: until memory has been returned, the least amount is 0
     atomic_store(&k->looks, 0);
     process_memory_give_back();
     atomic_store(&k->least_bytes, process_memory_bytes());

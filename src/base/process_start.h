@@ -1,5 +1,5 @@
-// process_start.h - numbers of /proc/PID/stat: the start of a process, which together with its pid
-// identifies it, and its parent.
+// process_start.h - reads numbers of /proc/PID/stat: the parent of a process, and its start, which
+// together with the pid identifies it.
 #ifndef SONDE_BASE_PROCESS_START_H
 #define SONDE_BASE_PROCESS_START_H
 
@@ -16,7 +16,8 @@ enum { PROCESS_STAT_PARENT = 4, PROCESS_STAT_START = 22 };
 static inline uint64_t process_stat_number(const char *stat_path, int wanted)
 {
     char text[1024] = "";
-    // no lock of stdio: libsonde reads this in forked children
+    // without stdio, because libsonde reads this in forked children, where stdio's locks may be
+    // held
     int fd = open(stat_path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
@@ -30,7 +31,7 @@ static inline uint64_t process_stat_number(const char *stat_path, int wanted)
     return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
-// In clock ticks since boot.
+// Returns the start of a process in clock ticks since boot.
 static inline uint64_t process_start_ticks(const char *stat_path)
 {
     return process_stat_number(stat_path, PROCESS_STAT_START);

@@ -1,7 +1,8 @@
 // reservation.h - lets a caller end long work and limit its memory.
 //
 // Several parts of a request take memory at the same time: the node's own answer, the merge of all
-// answers, the growing list. Each part has a reservation of its own, and the watch adds them up.
+// answers, the growing list. Each part has a reservation of its own, and the watch adds up their
+// bytes.
 #ifndef SONDE_BASE_RESERVATION_H
 #define SONDE_BASE_RESERVATION_H
 
@@ -9,7 +10,8 @@
 
 #include <stddef.h>
 
-// `look` and `hold` return 0, or a negative errno with the reason; the work then fails with it.
+// `look` and `hold` return 0, or a negative errno with the reason; the work then fails with this
+// errno.
 struct work_watch {
     int (*look)(void *user, struct error *e); // called between pieces of work, some µs apart
     int (*hold)(void *user, size_t bytes, struct error *e); // the work needs this many bytes more

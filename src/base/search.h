@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-// Sets `i` to the first index below `count` for which `reached`, an expression of i, is true; to
-// `count` if it is true for none. If `reached` is true for an index, it must be true for all later
-// ones. Takes log2(count) + 1 evaluations.
+// Sets `i` to the first index below `count` for which `reached`, an expression of i, is true. If
+// there is none, sets `i` to `count`. If `reached` is true for an index, it must be true for all
+// later ones. Takes log2(count) + 1 evaluations.
 //
 //   size_t i;
 //   SEARCH_FIRST(i, count, times[i] >= begin); // the lower bound of `begin`

@@ -1,17 +1,18 @@
 // shortest.c - Schubfach: converts doubles to decimals with one lookup in a table of powers of ten.
 //
-// After Raffaello Giulietti, "The Schubfach way to render doubles" (2020). A double v = c × 2^q
-// stands for all real numbers that round to it: the interval from halfway to its lower neighbour to
-// halfway to its upper one.
+// The algorithm is Raffaello Giulietti's, "The Schubfach way to render doubles" (2020). A double v
+// = c × 2^q stands for all real numbers that round to it: the interval from the midpoint between v
+// and its lower neighbour to the midpoint between v and its upper neighbour.
 //
 //          lower     v     upper
 //   ─────────┼───────┼───────┼─────────   in units of 10^k, where k is chosen so that the interval
 //     |    |    |    |    |    |    |     is 1 to 10 of them wide (10 excluded): one or more whole
 //               s-1  s   s+1              numbers lie in it, at most one multiple of 10
 //
-// If a multiple of 10 is inside, it has a digit less and wins; otherwise s or s+1 wins, whichever
-// is inside, or closer. This decision needs the three points as whole numbers of quarters, with a
-// last bit for a remainder ("round to odd"): a product with 128 bits of 10^-k suffices.
+// If a multiple of 10 is inside, it has one digit less, so it is the result. Otherwise the result
+// is s or s+1, whichever is inside the interval, or closer. To decide this, the algorithm needs the
+// three points as whole numbers of quarters, with a last bit for a remainder ("round to odd"). A
+// product with 128 bits of 10^-k is precise enough.
 #include "base/shortest.h"
 
 #include "base/powers_of_ten.h"
@@ -26,13 +27,13 @@ enum {
 
 // ---- The algorithm ----
 
-// ⌊log10(2^e)⌋, or of 3/4 × 2^e: exact for |e| ≤ 1650.
+// ⌊log10(2^e)⌋, or with three_quarters ⌊log10(3/4 × 2^e)⌋; exact for |e| ≤ 1650
 static int log10_of_power_of_2(int e, bool three_quarters)
 {
     return (e * 1262611 - (three_quarters ? 524031 : 0)) >> 22;
 }
 
-// ⌊log2(10^e)⌋: exact for |e| ≤ 1233.
+// ⌊log2(10^e)⌋; exact for |e| ≤ 1233
 static int log2_of_power_of_10(int e)
 {
     return (e * 1741647) >> 19;
@@ -49,7 +50,7 @@ static uint64_t multiply_to_odd(struct power power, uint64_t x)
 // Short decimals have up to 15 trailing zeros here, which are removed 8, 4, 2, 1 at a time.
 static struct shortest without_zeros(uint64_t digits, int exponent)
 {
-    if (digits % 10) // most numbers
+    if (digits % 10) // true for most numbers
         return (struct shortest){digits, exponent};
     if (digits % 100000000 == 0)
         digits /= 100000000, exponent += 8;

@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-// For a finite value > 0: digits × 10^exponent is the number with the fewest digits (at most 17, no
-// zero at the end) that every correct reader turns into the same double; of several such numbers,
-// the closest one. About 20 ns. Thread-safe.
+// Finds the shortest decimal for a finite value > 0. digits × 10^exponent has the fewest digits (at
+// most 17, no zero at the end) among the numbers that every correct reader converts to the same
+// double; of several such numbers it is the closest. Takes about 20 ns. Thread-safe.
 struct shortest {
     uint64_t digits;
     int exponent;

@@ -13,7 +13,7 @@ enum {
     DEL = 0x7f,
 };
 
-// FNV-1a, so that a text gives the same name in every version.
+// Computes FNV-1a, so that a text gives the same name in every version.
 static uint64_t hash_of(struct str text)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -22,7 +22,7 @@ static uint64_t hash_of(struct str text)
     return h;
 }
 
-// All of them have three bytes in UTF-8.
+// Appends a character. All of these characters have three bytes in UTF-8.
 static void add_character(struct buf *out, unsigned code)
 {
     buf_add_char(out, (char)(0xe0 | (code >> 12)));
@@ -40,7 +40,7 @@ static unsigned twin_of(unsigned char c)
 
 void storable_name_add(struct buf *out, struct str name, size_t bytes_max)
 {
-    // `fits`: where the part ends that leaves room for a hash
+    // `fits`: the end of the longest part that leaves room for a hash
     size_t start = out->size, fits = out->size;
     if (storable_name_is(name, bytes_max)) {
         buf_add_str(out, name);
@@ -49,7 +49,7 @@ void storable_name_add(struct buf *out, struct str name, size_t bytes_max)
     for (size_t i = 0, n; i < name.size; i += n) {
         unsigned char c = (unsigned char)name.data[i];
         n = utf8_sequence((const unsigned char *)name.data + i, name.size - i);
-        n = n ? n : 1; // a byte that is not UTF-8 stays
+        n = n ? n : 1; // a byte that is not UTF-8 stays unchanged
         if (c < 0x80 && !storable_name_sign(c))
             add_character(out, twin_of(c));
         else

@@ -7,7 +7,7 @@
 //   ! to ~ (U+0021…)  U+FF01…  "loss%" → "loss％", "lr(0)" → "lr（0）"        blank       U+3000
 //   control characters U+0000… U+2400…  tab → "␉"                            DEL         U+2421
 //
-// A name longer than the limit keeps its beginning, and ends in ":" and 16 hexadecimal digits of
+// A name longer than the limit keeps its beginning, followed by ":" and 16 hexadecimal digits of
 // its hash. An empty name becomes "_".
 #ifndef SONDE_BASE_STORABLE_NAME_H
 #define SONDE_BASE_STORABLE_NAME_H
@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-// Whether a name may contain this ASCII character.
+// True if a name may contain this ASCII character.
 static inline bool storable_name_sign(unsigned char c)
 {
     bool letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
@@ -24,7 +24,7 @@ static inline bool storable_name_sign(unsigned char c)
            c == '-';
 }
 
-// Whether the name can be stored unchanged.
+// True if the name can be stored unchanged.
 static inline bool storable_name_is(struct str name, size_t bytes_max)
 {
     if (!name.size || name.size > bytes_max)
@@ -37,8 +37,8 @@ static inline bool storable_name_is(struct str name, size_t bytes_max)
     return true;
 }
 
-// Adds the storable form of `name` to `out`: the name itself if it is storable. bytes_max: at least
-// 32.
+// Appends the storable form of `name` to `out`, which is the name itself if it is storable.
+// bytes_max must be at least 32.
 void storable_name_add(struct buf *out, struct str name, size_t bytes_max);
 
 #endif

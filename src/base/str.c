@@ -20,7 +20,7 @@ static bool is_digit(struct str s, size_t at)
     return at < s.size && s.data[at] >= '0' && s.data[at] <= '9';
 }
 
-// Returns the digits at *at without leading zeros, and moves *at behind them.
+// Returns the digits at *at without leading zeros, and moves *at to the byte after them.
 static struct str digits_at(struct str s, size_t *at)
 {
     while (is_digit(s, *at) && s.data[*at] == '0')
@@ -141,7 +141,7 @@ bool str_to_u64(struct str s, uint64_t *out)
     size_t i = 0;
     if (s.size == 0)
         return false;
-    for (; i < s.size && i < 19; i++) { // which 64 bits hold
+    for (; i < s.size && i < 19; i++) { // 64 bits hold 19 digits
         unsigned digit = (unsigned)(s.data[i] - '0');
         if (digit > 9)
             return false;

@@ -29,22 +29,23 @@ static inline bool str_eq(struct str a, struct str b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-// Byte-wise order, as memcmp: <0, 0, >0.
+// Compares the bytes, like memcmp: <0, 0, >0.
 int str_compare(struct str a, struct str b);
 
-// Natural order: runs of digits count as numbers, so n2 comes before n10. 0 only for equal texts.
+// Compares in natural order: runs of digits count as numbers, so n2 comes before n10. Returns 0
+// only for equal texts.
 int str_compare_natural(struct str a, struct str b);
 
-// ASCII case only.
+// Ignores the case of ASCII letters only.
 bool str_eq_nocase(struct str a, struct str b);
 
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
 
-// Index of the first `needle` in s, or -1.
+// Returns the index of the first `needle` in s, or -1.
 ptrdiff_t str_find(struct str s, struct str needle);
 
-// Index of the first byte c in s, or -1.
+// Returns the index of the first byte c in s, or -1.
 ptrdiff_t str_find_char(struct str s, char c);
 
 static inline struct str str_slice(struct str s, size_t from, size_t to)
@@ -56,15 +57,16 @@ static inline struct str str_slice(struct str s, size_t from, size_t to)
     return (struct str){s.data + from, to - from};
 }
 
-// Without ASCII white space at both ends.
+// Returns s without ASCII white space at both ends.
 struct str str_trim(struct str s);
 
-// Removes the text before the first `separator` from *rest and returns it; *rest becomes the text
-// after the separator, or empty with data NULL without a separator. `while (rest.data) { part =
-// str_cut(&rest, ','); … }` visits every part, empty ones too.
+// Removes the text before the first `separator` from *rest and returns it. *rest becomes the text
+// after the separator; without a separator it becomes empty, with data NULL. `while (rest.data) {
+// part = str_cut(&rest, ','); … }` visits every part, also empty ones.
 struct str str_cut(struct str *rest, char separator);
 
-// Takes the next word of *rest; blanks and tabs separate words. Returns an empty string at the end.
+// Removes the next word from *rest and returns it; blanks and tabs separate words. Returns an empty
+// string at the end.
 struct str str_word(struct str *rest);
 
 // Parse a string that is completely a number, without blanks. Return true and set *out, or return
@@ -73,15 +75,15 @@ bool str_to_double(struct str s, double *out); // decimal, exponent, inf, nan; n
 bool str_to_i64(struct str s, int64_t *out);
 bool str_to_u64(struct str s, uint64_t *out);
 
-// A buffer that grows. Zero-initialise it; buf_free when done. After a failed allocation `failed`
-// is set, later additions are dropped, and data[0..size) keeps the earlier bytes. So check it once,
-// at the end.
+// A buffer that grows. Zero-initialise it, and call buf_free at the end. After a failed allocation
+// `failed` is set, later additions have no effect, and data[0..size) keeps the earlier bytes. So
+// check `failed` once, at the end.
 struct buf {
     char *data;
     size_t size, capacity;
-    size_t limit; // most bytes it may hold; 0 = no limit. Past it, `failed` is set
+    size_t limit; // maximum number of bytes; 0 = no limit. An addition beyond it sets `failed`
     bool failed;
-    // may be NULL; called before the buffer grows, and its false sets `failed`
+    // called before the buffer grows, may be NULL; if it returns false, `failed` is set
     bool (*hold)(size_t capacity);
 };
 
@@ -110,8 +112,8 @@ void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(pr
 void buf_vprintf(struct buf *b, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
-// The bytes as a C string (a NUL is kept after size); "" if empty or failed early. Valid until the
-// next change.
+// Returns the bytes as a C string (with a NUL after `size`), or "" if the buffer is empty or its
+// first allocation failed. Valid until the next change.
 const char *buf_cstr(struct buf *b);
 
 static inline struct str buf_str(const struct buf *b)

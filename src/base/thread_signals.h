@@ -1,4 +1,4 @@
-// thread_signals.h - the signals that sonde's threads leave to the thread with the event loop.
+// thread_signals.h - blocks the signals that only the thread with the event loop should handle.
 #ifndef SONDE_BASE_THREAD_SIGNALS_H
 #define SONDE_BASE_THREAD_SIGNALS_H
 

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-// Length of the valid sequence at s (no overlong forms, no surrogates), 0 if it is invalid. `left`:
-// at least 1.
+// Returns the length of the valid sequence at s (no overlong forms, no surrogates), or 0 if it is
+// invalid. `left` must be at least 1.
 static inline size_t utf8_sequence(const unsigned char *s, size_t left)
 {
     if (s[0] < 0x80)
@@ -23,8 +23,8 @@ static inline size_t utf8_sequence(const unsigned char *s, size_t left)
     return overlong || outside ? 0 : n;
 }
 
-// Whether the valid sequence of two bytes is a control character of ISO 6429 (U+0080 to U+009F):
-// some terminals interpret those.
+// True if the valid sequence of two bytes is a control character of ISO 6429 (U+0080 to U+009F).
+// Some terminals interpret these characters.
 static inline int utf8_is_control(const unsigned char *s)
 {
     return s[0] == 0xc2 && s[1] < 0xa0;

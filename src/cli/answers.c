@@ -12,7 +12,7 @@
 
 enum {
     SIDE_BY_SIDE_MAX = 8,     // maximum number of series in columns of their own
-    SIDE_BY_SIDE_WIDTH = 140, // maximum width of their titles together, in characters
+    SIDE_BY_SIDE_WIDTH = 140, // maximum width of these titles together, in characters
 };
 
 // ---------------------------------------------------------------- times
@@ -89,7 +89,7 @@ static int by_time(const void *a, const void *b)
 
 typedef void take_point(void *user, size_t series, size_t at);
 
-// Calls take for every point. False: out of memory.
+// Calls `take` for every point. Returns false if memory is exhausted.
 static bool each_point(const struct query_result *result, enum answers_order order,
                        take_point *take, void *user)
 {
@@ -116,7 +116,7 @@ static bool each_point(const struct query_result *result, enum answers_order ord
 
 // ---------------------------------------------------------------- the table
 
-// Six digits are enough for people; whole numbers stay whole.
+// Adds a value with six digits, which are enough for people. Whole numbers stay whole.
 static void add_value(struct columns *table, double value)
 {
     if (isnan(value))
@@ -127,7 +127,7 @@ static void add_value(struct columns *table, double value)
         columns_cell(table, "%.6g", value);
 }
 
-// "cpu_percent{host=n1}"
+// Appends "cpu_percent{host=n1}".
 static void add_name(struct buf *out, const struct query_series *s)
 {
     buf_add_str(out, s->metric);
@@ -149,7 +149,7 @@ static bool fits(const struct query_result *result)
     return ok;
 }
 
-// Writes one line for each time stamp of any series: a merge of all series, which are sorted.
+// Writes a line for each time stamp that any series has, by merging the sorted series.
 static void side_by_side(struct columns *table, const struct query_result *result, int digits)
 {
     struct buf names[SIDE_BY_SIDE_MAX] = {0};

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-bool colour_wanted(int fd)
+bool colour_enabled(int fd)
 {
     const char *off = getenv("NO_COLOR"), *terminal = getenv("TERM");
     return isatty(fd) && !(off && *off) && !(terminal && strcmp(terminal, "dumb") == 0);

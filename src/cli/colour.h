@@ -1,4 +1,5 @@
-// colour.h - decides on colours: only on terminals, unless NO_COLOR is set or TERM is "dumb".
+// colour.h - decides whether output has colours: only on terminals, unless NO_COLOR is set or TERM
+// is "dumb".
 #ifndef SONDE_CLI_COLOUR_H
 #define SONDE_CLI_COLOUR_H
 
@@ -11,6 +12,6 @@
 #define COLOUR_OFF "\033[0m"
 
 // True if output to fd may be coloured.
-bool colour_wanted(int fd);
+bool colour_enabled(int fd);
 
 #endif

@@ -47,7 +47,7 @@ void columns_cut_text(struct columns *c, struct str text, size_t most)
         return;
     }
     while (most > 0 && ((unsigned char)text.data[most] & 0xc0) == 0x80)
-        most--; // does not cut a character in two
+        most--; // do not cut a character in two
     columns_cell(c, "%.*s…", (int)most, text.data);
 }
 

@@ -14,7 +14,7 @@ enum {
 };
 
 struct columns {
-    size_t count;    // of columns
+    size_t count;    // number of columns
     struct buf text; // all cells, one after the other
     size_t *ends;    // end of each in `text`
     size_t cells, capacity;
@@ -24,7 +24,7 @@ struct columns {
 void columns_titles(struct columns *c, const char *const *titles, size_t count);
 void columns_text(struct columns *c, struct str text); // adds a cell
 void columns_cell(struct columns *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// Adds a text of at most `most` bytes; a longer one is cut, with "…" at its end.
+// Adds a text of at most `most` bytes. Cuts a longer text, with "…" at its end.
 void columns_cut_text(struct columns *c, struct str text, size_t most);
 // sets out->failed if memory was exhausted earlier
 void columns_write(const struct columns *c, struct buf *out);

@@ -40,7 +40,7 @@ int command_agent(const struct options *o)
     int keeper_fd = options_int(o, OPT_KEEPER_FD);
     if (keeper_fd > 0)
         fcntl(keeper_fd, F_SETFD, FD_CLOEXEC);
-    // SONDE_SOCKET in the environment may be that of an outer job, so only the flag counts here.
+    // SONDE_SOCKET in the environment may belong to an outer job, so only the flag counts here.
     bool socket_given = o->value[OPT_SOCKET].source == FROM_FLAG;
     struct agent_options agent = {
         .folder = folder,
@@ -65,7 +65,7 @@ int command_agent(const struct options *o)
     };
     e.code = 0;
     int code = agent_run(&agent, &e);
-    // With a control socket, the parent has received the error there.
+    // With a control socket, the parent has received the error through it.
     if (code != 0 && e.code != 0 && control_fd < 0)
         log_error("%s", e.text);
     job_free(&job);

@@ -53,7 +53,7 @@ int command_aggregator(const struct options *o)
             .tls_cert = options_text(o, OPT_TLS_CERT),
             .tls_key = options_text(o, OPT_TLS_KEY),
             .job = options_text(o, OPT_JOB),
-            // SONDE_SOCKET in the environment may be that of the job around this process.
+            // SONDE_SOCKET in the environment may belong to the job around this process.
             .agent_socket =
                 o->value[OPT_SOCKET].source == FROM_FLAG ? options_text(o, OPT_SOCKET) : NULL,
             .dump_node = options_text(o, OPT_DUMP_NODE),
@@ -76,7 +76,7 @@ int command_aggregator(const struct options *o)
                 : serve_by_hand(&aggregator, options_text(o, OPT_TOKEN_FILE) || o->auth_key[0], &e);
     }
     explicit_bzero(token, sizeof token);
-    // With a control socket, the parent has received the error there.
+    // With a control socket, the parent has received the error through it.
     if (status < 0 && control_fd < 0)
         return command_failed(EXIT_FAILED, &e);
     return status < 0 ? EXIT_FAILED : EXIT_OK;

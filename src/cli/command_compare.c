@@ -1,5 +1,6 @@
 // command_compare.c - the differences between runs: their descriptions, the durations of their
-// spans, and values of metrics. Each side is one run or several; report/difference.h judges.
+// spans, and values of metrics. Each side has one or several runs. report/difference.h decides
+// which differences are real.
 #include "base/array.h"
 #include "cli/annotations.h"
 #include "cli/columns.h"
@@ -24,9 +25,10 @@ enum {
     NAMES_MAX = 4096,
     FACT_KEY_WIDTH = 20, // bytes in the table of changes, for a width of 80 columns
     FACT_WIDTH = 26,
-    FACT_SAME = 6, // for a long text, number of equal bytes shown before the difference
+    // if only a part of a long text differs, this many equal bytes are shown before it
+    FACT_SAME = 6,
 };
-static const double LEAST_CHANGE = 0.01; // docs/compare.md
+static const double LEAST_CHANGE = 0.01; // described in docs/compare.md
 
 const char *const comparison_statistics[DIFFERENCE_STATISTICS] = {"mean", "p50", "p95", "total",
                                                                   "peak"};
@@ -36,7 +38,7 @@ const char *const comparison_statistics[DIFFERENCE_STATISTICS] = {"mean", "p50",
 struct condition {
     struct str name;
     enum difference_statistic statistic;
-    double change; // 0.05: 5 % more; negative: less
+    double change; // 0.05: 5 % more; negative numbers mean less
 };
 
 static int read_condition(const char *text, struct condition *c, struct error *e)
@@ -167,8 +169,8 @@ static int take_metric(struct comparison *c, struct data_request *a, int side, s
     return rc;
 }
 
-// Reads run.json, or job.json of a running job; a recording may have neither. Names a description
-// that cannot be read as missing.
+// Reads run.json, or job.json of a running job; a recording may have neither. If a description
+// cannot be read, lists it as missing.
 static bool read_description(struct comparison *c, struct data_request *a, const char *run,
                              struct job *out)
 {
@@ -200,7 +202,8 @@ static void take_parameters(const struct store_event *event, void *user)
     parameters_add_event(user, event);
 }
 
-// A run that has not ended has its parameters only in the recordings of its nodes.
+// Reads the facts of a run. If the run has not ended, its parameters are only in the recordings of
+// its nodes.
 static void take_facts(struct comparison *c, struct data_request *a, int side, const char *run)
 {
     struct job job = {0};
@@ -293,8 +296,8 @@ static bool compute(struct comparison *c, struct compared *x)
     return !x->on_both || difference_of(runs[0], count[0], runs[1], count[1], &x->difference);
 }
 
-// Orders by verdict: higher (for spans: slower), then lower, then the rest; spans before metrics;
-// then by total.
+// Compares by verdict: higher (for spans: slower), then lower, then the rest. Then spans come
+// before metrics, and the greater total comes first.
 static int most_telling_first(const void *a, const void *b)
 {
     const struct compared *x = *(struct compared *const *)a, *y = *(struct compared *const *)b;
@@ -376,7 +379,7 @@ static void add_fact(struct columns *t, const char *text, const char *other)
     bool is_long = text && strlen(text) > FACT_WIDTH && same > FACT_SAME;
     size_t from = is_long ? same - FACT_SAME : 0;
     while (from > 0 && ((unsigned char)text[from] & 0xc0) == 0x80)
-        from--; // inside a UTF-8 character
+        from--; // not at the beginning of a UTF-8 character
     buf_printf(&part, "%s%s", from ? "…" : "", text ? text + from : "-");
     columns_cut_text(t, buf_str(&part), FACT_WIDTH);
     buf_free(&part);

@@ -1,6 +1,6 @@
 // `sonde completion SHELL` prints a script. The script calls `sonde completion words KIND [WORD]`
-// for words that depend on data: names of metrics and tags, ids of jobs. Without data, or if a job
-// does not answer at once, it prints no words and no error.
+// for words that depend on data: names of metrics and tags, ids of jobs. If there are no data, or a
+// job does not answer at once, the command prints no words and no error.
 #include "cli/commands.h"
 #include "cli/data_request.h"
 #include "cli/help.h"
@@ -12,7 +12,7 @@
 
 enum { WORDS_TIMEOUT_MS = 500 };
 
-// Only characters that a shell neither expands nor executes.
+// Prints a word if it has only characters that a shell neither expands nor executes.
 static void add_word(struct buf *out, struct str prefix, struct str word, const char *end,
                      struct str typed)
 {
@@ -38,7 +38,7 @@ static ptrdiff_t last_of(struct str text, const char *characters)
     return -1;
 }
 
-// "avg:1s-avg:lo" is completed with names of metrics, "loss{ra" with tags, "loss{rank=" with their
+// Completes "avg:1s-avg:lo" with names of metrics, "loss{ra" with tags, and "loss{rank=" with their
 // values.
 static void add_expressions(struct data_request *a, struct str typed, struct buf *out)
 {
@@ -116,8 +116,9 @@ int command_completion(const struct options *o)
     if (o->argument_count > 1 && strcmp(o->arguments[0], "words") == 0)
         return print_words(o);
     if (o->argument_count > 1)
-        return command_failed(EXIT_USAGE,
-                              (error_set(&e, -EINVAL, "'%.80s' is too much", o->arguments[1]), &e));
+        return command_failed(
+            EXIT_USAGE,
+            (error_set(&e, -EINVAL, "'%.80s' is one argument too many", o->arguments[1]), &e));
     if (!help_completion(&out, o->arguments[0])) {
         error_set(&e, -EINVAL, "no completion for '%.80s'; there is bash, zsh and fish",
                   o->arguments[0]);

@@ -1,4 +1,5 @@
-// `sonde config`: the installation that this program belongs to, for people, compilers and scripts.
+// `sonde config`: prints facts about the installation that this program belongs to, for people,
+// compilers and scripts.
 #include "cli/commands.h"
 #include "cli/config_show.h"
 
@@ -7,11 +8,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-// What each option prints: `form` with the folder of the part, as often as it names it.
+// The text that each option prints. `form` contains the folder of the part, as often as necessary.
 static const struct value {
     enum option_id option;
     enum installation_part part;
-    const char *form[3]; // the folder follows each of them, the last is the end
+    const char *form[3]; // texts; the folder follows each of them but the last
 } values[] = {
     {OPT_CFLAGS, INSTALLATION_HEADERS, {"-I", ""}},
     {OPT_LIBS, INSTALLATION_LIBRARIES, {"-L", " -Wl,-rpath,", " -lsonde"}},

@@ -20,13 +20,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BY_MAX = 8 }; // keys of --by
+enum { BY_MAX = 8 }; // maximum number of keys in --by
 
-// The data of a member beside its verdict and its rounds.
+// The data of a member, beside its verdict and its rounds.
 struct record {
-    struct str host; // empty: its series have no such tag
+    struct str host; // empty: its series have no tag `host`
     int64_t spans;   // number of spans so far
-    bool ended;      // it has no more values, without evidence that it hangs
+    bool ended;      // it has ended: no more values, and no evidence that it hangs
 };
 
 struct work {
@@ -36,12 +36,12 @@ struct work {
     struct arena arena;
     struct detect *detect;
     struct rounds rounds;
-    struct record *records; // by member
+    struct record *records; // one for each member
     size_t records_capacity;
     struct str metric; // or the name of a span
     struct data_range range;
     struct sonde_result *result;
-    struct evidence *evidence; // by member; NULL: no member is silent
+    struct evidence *evidence; // one for each member; NULL: no member is silent
     struct error *e;
     int status;
 };
@@ -56,8 +56,8 @@ static struct str label_value(const struct store_label *labels, size_t count, st
     return (struct str){0};
 }
 
-// "host=n3,gpu=0": the values of --by's keys that exist. If none exists, all tags, so that an
-// expression's groups stay distinct.
+// Makes the name "host=n3,gpu=0" of those keys of --by that exist. If none exists, uses all tags,
+// so that an expression's groups stay distinct.
 static struct str member_name(struct work *w, const struct store_label *labels, size_t count)
 {
     struct buf name = {0};
@@ -75,7 +75,7 @@ static struct str member_name(struct work *w, const struct store_label *labels, 
     return copy ? str_of(copy) : (struct str){0};
 }
 
-// The number of the known member with these labels; -1: none.
+// Returns the number of the known member with these labels; -1: none.
 static long known_member(void *user, const struct store_label *labels, size_t count)
 {
     struct work *w = user;
@@ -83,7 +83,7 @@ static long known_member(void *user, const struct store_label *labels, size_t co
     return name.data ? detect_find(w->detect, name) : -1;
 }
 
-// Returns its number, or -1 with the reason in w->status.
+// Finds or adds a member. Returns its number, or -1 with the reason in w->status.
 static long find_member(struct work *w, const struct store_label *labels, size_t count)
 {
     struct str name = member_name(w, labels, count);
@@ -122,13 +122,13 @@ static void add_sample(struct work *w, struct rounds_sample s)
 
 // ---------------------------------------------------------------- reading values
 
-// The name of a metric means its average by member and round. *m is the query.
+// Parses the argument. The name of a metric means its average by member and round. *m is the query.
 static int parse_what(struct work *w, const char *what, const char **m, struct query *q)
 {
     struct buf text = {0};
     struct str rest = str_of(what), first = str_cut(&rest, ':');
     if (rest.data &&
-        // an expression; names of metrics may contain colons, too
+        // It is an expression. A metric's name may contain colons, too.
         query_aggregator_of(first) != QUERY_AGGREGATOR_COUNT) {
         w->by_count = w->o->value[OPT_BY].source == FROM_DEFAULT ? 0 : w->by_count;
         *m = what;
@@ -145,7 +145,7 @@ static int parse_what(struct work *w, const char *what, const char **m, struct q
               : error_set(w->e, -ENOMEM, "no memory");
 }
 
-// The client's tags as labels, in the arena; NULL: out of memory.
+// Converts the client's tags to labels in the arena; NULL: out of memory.
 static struct store_label *labels_of(struct work *w, const struct sonde_tag *tags, size_t count)
 {
     struct store_label *labels = arena_array(&w->arena, count, sizeof *labels);
@@ -228,7 +228,7 @@ static int take_spans(struct work *w, struct data_request *a, const char *name)
 
 // ---------------------------------------------------------------- silent members
 
-// A member without further values hangs or has ended: the recordings show which.
+// Finds out, from the recordings, whether a member without further values hangs or has ended.
 static int conclude(struct work *w, struct data_request *a)
 {
     size_t members = detect_members(w->detect), silent = 0;

@@ -1,10 +1,10 @@
-// `sonde doctor`: reports in words which features work on this machine.
+// `sonde doctor`: tells users which features work on this machine.
 //
-// The table has one row for each check. A check has one of four results, with advice where the user
-// can do something. The output has this order:
-//   missing  level 2 needs it; the exit code becomes 1
-//   no       works less well, or not at all, but level 2 does not need it
-//   ok       works
+// The table has one row for each check. A check has one of four results, with advice if the user
+// can improve something. The output has this order:
+//   missing  a feature that level 2 needs; the exit code becomes 1
+//   no       a feature that works less well, or not at all, but that level 2 does not need
+//   ok       a feature that works
 //   absent   hardware and services that this machine does not have; one line for all of them
 #include "cli/colour.h"
 #include "cli/commands.h"
@@ -55,7 +55,7 @@ static void find(struct finding *f, enum verdict verdict, const char *format, ..
     va_end(args);
 }
 
-// Reads the first line of a small file, without its newline; false if that fails.
+// Reads the first line of a small file, without its newline. Returns false if that fails.
 static bool first_line(const char *path, char *out, size_t size)
 {
     FILE *f = fopen(path, "re");
@@ -185,9 +185,8 @@ static bool gpu_on_bus(const char *vendor)
     return found;
 }
 
-// Like the agent, it starts the vendor's library, or reads /sys, and samples each GPU once.
-// `variable` is the environment variable with the path of the library; if it is set, the library
-// has to exist.
+// Like the agent, starts the vendor's library, or reads /sys, and samples each GPU once. `variable`
+// is the environment variable for the path of the library. If it is set, the library must exist.
 static void check_gpus(struct finding *f, const char *source, const char *vendor,
                        const char *variable)
 {
@@ -347,7 +346,7 @@ static void check_run_folder(const struct options *o, struct finding *f)
         rmdir(base);
 }
 
-// Inside a job: checks that points of programs here reach the job's agent.
+// Inside a job: checks that points of programs on this machine reach the job's agent.
 static void check_job(const struct options *o, struct finding *f)
 {
     (void)o;
@@ -381,7 +380,7 @@ static void check_runs_folder(const struct options *o, struct finding *f)
         find(f, MISSING, "%s", e.text);
         return;
     }
-    // The first run makes a missing folder, so the nearest existing parent has to allow that.
+    // The first run makes a missing folder, so the nearest existing parent must be writable.
     memcpy(part, path, sizeof part);
     while (access(part, F_OK) < 0 && errno == ENOENT && strrchr(part, '/') > part)
         *strrchr(part, '/') = 0;
@@ -391,7 +390,7 @@ static void check_runs_folder(const struct options *o, struct finding *f)
         find(f, MISSING, "%s: %.300s; set SONDE_RUNS, or use --record DIR", path, e.text);
 }
 
-// ---------------------------------------------------------------- the place of this process
+// ---------------------------------------------------------------- environment of this process
 
 static void check_scheduler(const struct options *o, struct finding *f)
 {
@@ -458,7 +457,7 @@ static void add_finding(struct report *r, const char *name, const struct finding
     static const char *const words[] = {[MISSING] = "missing", [NO] = "no", [OK] = "ok"};
     static const char *const colours[] = {
         [MISSING] = COLOUR_RED, [NO] = COLOUR_YELLOW, [OK] = COLOUR_GREEN};
-    bool coloured = colour_wanted(STDOUT_FILENO);
+    bool coloured = colour_enabled(STDOUT_FILENO);
     struct buf *out = &r->parts[f->verdict];
     if (f->verdict == ABSENT) {
         buf_printf(out, "%s%s", out->size ? ", " : "", name);
@@ -470,14 +469,14 @@ static void add_finding(struct report *r, const char *name, const struct finding
     buf_add_char(out, '\n');
 }
 
-// True if the user can do nothing about a source without values.
+// True if a source has no values for a reason that the user cannot change.
 static bool is_absent(const char *reason)
 {
     return !strstr(reason, strerror(EACCES)) && !strstr(reason, strerror(EPERM));
 }
 
-// Adds a line for all working sources of node metrics, and one for each blocked source, except
-// GPUs, which have checks of their own.
+// Adds one line for all working sources of node metrics, and one for each blocked source. GPUs have
+// checks of their own.
 static void add_sources(struct report *r)
 {
     static struct source_here sources[SOURCES_HERE_MAX];

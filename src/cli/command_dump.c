@@ -19,14 +19,14 @@
 
 enum {
     STATUS_TIMEOUT_MS = 20000,
-    DUMP_TIMEOUT_MS = 24 * 3600 * 1000, // long, because the aggregator limits the time itself
+    DUMP_TIMEOUT_MS = 24 * 3600 * 1000, // long, because the aggregator itself limits the time
     PROGRESS_MS = 500,
 };
 
 #define STATUS_PATH "/sonde/v1/status"
 
-// The request runs in a thread of its own, so that this one can show the progress.
-struct asked {
+// The request, which runs in a thread of its own, so that this one can show the progress.
+struct dump_request {
     struct http_client *client;
     struct buf body;
     struct http_answer answer;
@@ -84,7 +84,7 @@ static int make_body(const struct options *o, const json_t *status, struct buf *
                          "only running jobs are dumped; recordings are files already: copy those");
     if (!to && !data_request_text(dump, "configured")[0])
         to = name;
-    int rc = to ? runs_path(to, path, e) : 0; // without it, the aggregator chooses the folder
+    int rc = to ? runs_path(to, path, e) : 0; // without a target, the aggregator chooses the folder
     if (rc < 0)
         return rc;
     json_t *body = json_pack("{s:s,s:s}", "to", path, "since", since ? since : "");
@@ -98,7 +98,7 @@ static int make_body(const struct options *o, const json_t *status, struct buf *
 
 static void *ask(void *user)
 {
-    struct asked *a = user;
+    struct dump_request *a = user;
     a->status = http_ask(a->client, "/sonde/v1/dump", buf_str(&a->body), "application/json",
                          DUMP_TIMEOUT_MS, NULL, &a->answer, &a->e);
     pthread_mutex_lock(&a->lock);
@@ -108,8 +108,8 @@ static void *ask(void *user)
     return NULL;
 }
 
-// Returns false if the request has not ended yet.
-static bool wait_for_end(struct asked *a)
+// Waits. Returns false if the request has not ended yet.
+static bool wait_for_end(struct dump_request *a)
 {
     int64_t until_ns = clock_monotonic_ns() + (int64_t)PROGRESS_MS * NS_PER_MS;
     pthread_mutex_lock(&a->lock);
@@ -136,7 +136,7 @@ static void show_progress(struct http_client *c)
     json_decref(status);
 }
 
-static int make_dump(const struct options *o, struct asked *a, struct error *e)
+static int make_dump(const struct options *o, struct dump_request *a, struct error *e)
 {
     struct http_client *beside = NULL;
     bool shown = isatty(STDERR_FILENO) && !options_flag(o, OPT_QUIET) &&
@@ -187,24 +187,24 @@ static void print_table(const json_t *files, struct buf *out)
     columns_free(&table);
 }
 
-// Prints the transferred bytes, and the size of the files. They are not comparable, because points
-// have another format on the wire than in a file.
+// Prints the transferred bytes, and the size of the files. They cannot be compared, because points
+// have different formats on the wire and in a file.
 static void print_sums(const json_t *files, size_t whole, struct buf *out)
 {
-    char came[32], all[32];
+    char received[32], all[32];
     long long points = 0, came_bytes = 0, bytes = 0;
     for (size_t i = 0; i < json_array_size(files); i++) {
         points += data_request_number(json_array_get(files, i), "points");
         came_bytes += data_request_number(json_array_get(files, i), "new_bytes");
         bytes += data_request_number(json_array_get(files, i), "bytes");
     }
-    summary_bytes_text((double)came_bytes, came, sizeof came);
+    summary_bytes_text((double)came_bytes, received, sizeof received);
     summary_bytes_text((double)bytes, all, sizeof all);
     buf_printf(out, "%zu file%s of %s; %lld new point%s, for which %s travelled\n", whole,
-               whole == 1 ? "" : "s", all, points, points == 1 ? "" : "s", came);
+               whole == 1 ? "" : "s", all, points, points == 1 ? "" : "s", received);
 }
 
-// Prints the names of missing nodes; returns their number.
+// Prints the names of missing nodes, and returns their number.
 static size_t name_absent(const json_t *all)
 {
     const json_t *files = json_object_get(all, "files"), *missing = json_object_get(all, "missing");
@@ -234,7 +234,7 @@ static size_t count_whole(const json_t *files)
     return n;
 }
 
-static int report(const struct options *o, const struct asked *a, struct error *e)
+static int report(const struct options *o, const struct dump_request *a, struct error *e)
 {
     json_t *all = parse(&a->answer, e);
     if (!all)
@@ -261,7 +261,7 @@ static int report(const struct options *o, const struct asked *a, struct error *
 int command_dump(const struct options *o)
 {
     struct error e = {0};
-    struct asked a = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct dump_request a = {.lock = PTHREAD_MUTEX_INITIALIZER};
     condition_init(&a.over);
     log_setup(LOG_WARNING, "sonde");
     int rc = open_client(o, &a.client, &e);

@@ -16,15 +16,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t interrupted; // the signal
+static volatile sig_atomic_t interrupted; // number of the signal
 
-// Recordings as they are, running jobs as copies.
+// The inputs: recordings themselves, and copies of running jobs.
 struct export_inputs {
     struct target *targets;
     const char **paths;
     size_t count;
     struct export_copies copies;
-    struct buf missing; // nodes of running jobs
+    struct buf missing; // missing nodes of running jobs
 };
 
 static void on_signal(int number)
@@ -65,7 +65,7 @@ static void clear_progress(void)
     fputs("\r\033[K", stderr);
 }
 
-// ---------------------------------------------------------------- which recordings
+// ---------------------------------------------------------------- inputs
 
 static void free_inputs(struct export_inputs *in)
 {
@@ -77,7 +77,7 @@ static void free_inputs(struct export_inputs *in)
     buf_free(&in->missing);
 }
 
-// Copies the job of target i; its path becomes that of the copy.
+// Copies the job of target i. The target's path becomes that of the copy.
 static int copy_job(const struct options *o, struct export_inputs *in, size_t i,
                     const struct export_selection *selection, struct error *e)
 {
@@ -112,12 +112,12 @@ static int find_inputs(const struct options *o, const struct export_selection *s
                        struct export_inputs *out, struct error *e)
 {
     struct target_options where = data_request_targets(o);
-    size_t wanted = o->argument_count ? (size_t)o->argument_count : 1;
-    *out = (struct export_inputs){.targets = calloc(wanted, sizeof *out->targets),
-                                  .paths = calloc(wanted, sizeof *out->paths)};
+    size_t target_max = o->argument_count ? (size_t)o->argument_count : 1;
+    *out = (struct export_inputs){.targets = calloc(target_max, sizeof *out->targets),
+                                  .paths = calloc(target_max, sizeof *out->paths)};
     if (!out->targets || !out->paths)
         return error_set(e, -ENOMEM, "out of memory");
-    for (size_t i = 0; i < wanted; i++) {
+    for (size_t i = 0; i < target_max; i++) {
         struct target *t = &out->targets[i];
         int rc = target_find(o->argument_count ? o->arguments[i] : NULL, NULL, &where, t, e);
         if (rc)
@@ -126,7 +126,7 @@ static int find_inputs(const struct options *o, const struct export_selection *s
         if (t->what[0])
             log_say("%s", t->what);
     }
-    for (size_t i = 0; i < wanted; i++)
+    for (size_t i = 0; i < target_max; i++)
         if (out->targets[i].kind == TARGET_JOB) {
             int rc = copy_job(o, out, i, selection, e);
             if (rc)
@@ -194,14 +194,14 @@ static void catch_signals(void)
             sigaction(signals[i], &act, NULL);
 }
 
-// An interrupted command ends by its signal, after the draft is gone.
+// Ends an interrupted command by its signal, after the draft was removed.
 static void end_by_signal(void)
 {
     signal(interrupted, SIG_DFL);
     raise(interrupted);
 }
 
-// Names the recordings and blocks that the export lacks. Returns their number.
+// Prints the recordings and blocks that are missing from the export. Returns their number.
 static size_t name_missing(struct export_source *source)
 {
     struct buf lines = {0};
@@ -242,7 +242,8 @@ static int export_from(const struct options *o, struct export_source *source,
     return lacks ? EXIT_PARTLY : EXIT_OK;
 }
 
-// The format that is named, or else that of the path. -EINVAL: its bytes would go to a terminal.
+// Chooses the format of --format, or else that of the path. Returns -EINVAL if binary data would go
+// to a terminal.
 static int choose_format(const struct options *o, const struct export_format **out, struct error *e)
 {
     const char *name = options_text(o, OPT_EXPORT_FORMAT),
@@ -261,7 +262,7 @@ int command_export(const struct options *o)
     struct export_inputs inputs = {0};
     struct export_source *source = NULL;
     const struct export_format *format;
-    log_setup(LOG_ERROR, "sonde"); // name_missing names the files, once
+    log_setup(LOG_ERROR, "sonde"); // name_missing prints the names of the files, so do not log them
     if (choose_format(o, &format, &e) < 0 || read_selection(o, &selection, &e) < 0)
         return command_failed(EXIT_USAGE, &e);
     selection.events = selection.events && !format->no_events;
@@ -269,7 +270,7 @@ int command_export(const struct options *o)
     int rc = find_inputs(o, &selection, &inputs, &e);
     if (!rc)
         rc = export_source_of_files(inputs.paths, inputs.count, &selection, &source, &e);
-    export_copies_remove(&inputs.copies); // open files stay readable
+    export_copies_remove(&inputs.copies); // removes the copies now; the open files stay readable
     if (rc && interrupted)
         end_by_signal();
     int code = rc ? command_failed(rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e)

@@ -8,7 +8,7 @@
 int command_help(const struct options *o)
 {
     struct buf out = {0};
-    bool colours = colour_wanted(STDOUT_FILENO);
+    bool colours = colour_enabled(STDOUT_FILENO);
     if (options_flag(o, OPT_MAN) && o->argument_count == 0) {
         help_man(&out);
     } else if (options_flag(o, OPT_MARKDOWN)) {

@@ -17,13 +17,13 @@ enum { HOST_MAX = 64 };
 struct importing {
     const struct options *o;
     const char *folder;
-    enum import_format *formats; // of each file
-    struct buf lines;            // for standard output: a line for each recording
-    struct buf made;             // paths of complete recordings, each with a zero byte
+    enum import_format *formats; // format of each file
+    struct buf lines;            // output: a line for each recording
+    struct buf made;             // paths of complete recordings, each followed by a zero byte
     bool partly;
 };
 
-// The host from a file's name: the part before the first dot, as in "node-10hz" for
+// Finds the host in a file's name: the part before the first dot, "node-10hz" for
 // "node-10hz.csv.gz".
 static void host_of(const char *path, char out[HOST_MAX + 1])
 {
@@ -84,7 +84,7 @@ static int import_databases(struct importing *im, struct error *e)
 
 static const struct {
     const char *name;
-    import_fn *rows; // NULL: a reader of its own
+    import_fn *rows; // NULL: another function reads the format
 } formats[] = {
     [IMPORT_FORMAT_CSV] = {"csv", import_csv},
     [IMPORT_FORMAT_WIDE_CSV] = {"wide-csv", NULL},
@@ -119,7 +119,7 @@ static int import_file(struct importing *im, const char *path, import_fn *read,
     struct import_stats stats;
     int rc = read(path, to, &stats, e);
     if (!rc && stats.truncated)
-        log_warning("%s: the end of the file is missing; what is in front of it is read", path);
+        log_warning("%s: the end of the file is missing; the rest is read", path);
     im->partly |= !rc && stats.truncated;
     if (!rc && stats.bad_rows)
         log_warning("%s: %llu rows could not be read and are left out", path,
@@ -127,7 +127,7 @@ static int import_file(struct importing *im, const char *path, import_fn *read,
     return rc;
 }
 
-// All files together: their points and events go to one recording of each host.
+// Imports all files together. Their points and events go to one recording for each host.
 static int import_points(struct importing *im, struct error *e)
 {
     const struct options *o = im->o;
@@ -154,14 +154,15 @@ static int import_points(struct importing *im, struct error *e)
     return to ? import_hosts_end(to, add_host, im, e) : 0;
 }
 
-// ---------------------------------------------------------------- a recording of each file
+// ---------------------------------------------------------------- one recording for each file
 
 static bool is_table(enum import_format format)
 {
     return format == IMPORT_FORMAT_WIDE_CSV || format == IMPORT_FORMAT_DASK;
 }
 
-// A table with a column for each series, or a file of dask-metrics: a recording of one host.
+// Imports a table with a column for each series, or a file of dask-metrics, as a recording of one
+// host.
 static int import_table(struct importing *im, const char *file, enum store_import_format format,
                         struct error *e)
 {
@@ -200,9 +201,9 @@ static int import_tables(struct importing *im, struct error *e)
     return rc;
 }
 
-// ---------------------------------------------------------------- all
+// ---------------------------------------------------------------- all files
 
-// The format that is named, or else that of each file.
+// Chooses the format of --format, or else the format of each file.
 static int choose_formats(struct importing *im, struct error *e)
 {
     const struct options *o = im->o;
@@ -241,7 +242,8 @@ static void remove_made(struct importing *im)
     }
 }
 
-// Databases come last: the unreadable ones are named, and the recordings of the others stay.
+// Imports all files. Databases come last. It prints the names of unreadable databases, and keeps
+// the recordings of the others.
 static int import_all(struct importing *im, struct error *e)
 {
     int rc = folder_make_all(im->folder, e);

@@ -7,7 +7,7 @@
 
 static const char *const kinds[] = {[STORE_GAUGE] = "gauge", [STORE_COUNTER] = "counter"};
 
-// Why this machine lacks the source's metrics; "" if it has them.
+// Returns the reason why this machine lacks the source's metrics; "" if it has them.
 static struct str missing_here(const struct source_here *sources, int source_count,
                                struct str source, struct buf *words)
 {
@@ -40,8 +40,7 @@ static void write_json(struct buf *out, const struct collect_metric *rows, size_
     buf_free(&words);
 }
 
-// Writes below the table one line for each source without values, or without some of them, on this
-// machine.
+// Writes a line below the table for each source that has no values, or not all, on this machine.
 static void write_missing(struct buf *out, const struct source_here *sources, int source_count)
 {
     const char *title = "\nNot, or not all, on this machine:\n";

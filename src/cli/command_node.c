@@ -4,7 +4,7 @@
 
 int command_node(const struct options *o)
 {
-    (void)o; // its input comes on standard input
+    (void)o; // its input is standard input
     struct error e;
     log_setup(LOG_WARNING, "sonde node");
     // The launcher has received the error.

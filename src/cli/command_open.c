@@ -18,8 +18,8 @@
 
 enum { STATUS_TIMEOUT_MS = 5000 };
 
-// Prints the address and, if the browser is on another machine, the ssh command; else opens it.
-// `here`: the server listens on this node.
+// Opens the address. If the browser is on another machine, prints the address and the ssh command
+// instead. `here`: the server listens on this node.
 static void show(const struct options *o, const struct job *job, bool here, const char *url,
                  const char *folder, char file[OPEN_PAGE_PATH_MAX])
 {
@@ -36,7 +36,8 @@ static void show(const struct options *o, const struct job *job, bool here, cons
 
 // ---- a running job
 
-// The job's folder on another node names that node; the server knows the first node's name.
+// Finds the first node's name. On another node, the job's folder names that node, but the server
+// knows the first node.
 static int find_first_node(struct job *job, struct error *e)
 {
     struct http_client *client = NULL;
@@ -115,8 +116,8 @@ int command_open(const struct options *o)
     bool path = given && access(given, F_OK) == 0;
     log_setup(LOG_WARNING, "sonde");
     struct target_options where = data_request_targets(o);
-    // Several runs are compared on one page, and each running job has a server of its own. So this
-    // process serves the files of all of them.
+    // Serve the files of all runs in this process, because one page compares several runs, and each
+    // running job has a server of its own.
     bool several = o->argument_count > 1;
     if (!several && !path && target_running(given, &where, &job, &e) == 0) {
         int rc = show_job(o, &job, &e);

@@ -1,8 +1,8 @@
-// `sonde plot`: reads the options, finds the runs, and becomes Python with sonde.plot, which asks
-// and draws (bindings/python/sonde/plot/__main__.py has the request that it gets).
+// `sonde plot`: reads the options, finds the runs, and executes Python with sonde.plot, which sends
+// the requests and draws (bindings/python/sonde/plot/__main__.py documents its input).
 //
-// Python gets what the one resolver has found: the address of a job, or the path of a recording.
-// The extension of the package resolves these two with the same code.
+// Python gets the address of a job, or the path of a recording, as client/target.h has found it.
+// The extension of the package resolves both with the same code.
 #include "cli/commands.h"
 #include "cli/data_request.h"
 #include "cli/expression_list.h"
@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { BY_MAX = 16 }; // keys of --by
+enum { BY_MAX = 16 }; // maximum number of keys in --by
 enum { SIZE_LEAST_INCHES = 1, SIZE_MOST_INCHES = 200 };
 
 #define KIND(id, name) name,
@@ -33,13 +33,14 @@ struct work {
     enum kind kind;
     struct arena arena;
     struct expression_list what;
-    struct expression *parsed; // of each expression; not of names of spans
-    bool *known;               // whether a run knows the metric
+    struct expression *parsed; // one for each expression; unused for names of spans
+    bool *known;               // whether a run has the metric
     struct buf runs, request;  // JSON
 };
 
-// The last argument is the folder of the installed package, for a Python that does not look there
-// by itself. Modules of the current folder do not count: a json.py in it is not ours.
+// Python code. Its last argument is the folder of the installed package, in case Python does not
+// search it. Modules in the current folder are not imported: a json.py there would not be Python's
+// own.
 static const char program[] =
     "import sys\n"
     "sys.path[:] = [p for p in sys.path if p] + [sys.argv.pop()]\n"
@@ -89,7 +90,7 @@ static int read_expressions(struct work *w, struct error *e)
     return rc;
 }
 
-// Options that only some kinds of pictures have.
+// Checks the options that only some kinds of pictures have.
 static int check_options(const struct work *w, struct error *e)
 {
     static const struct {
@@ -106,8 +107,8 @@ static int check_options(const struct work *w, struct error *e)
         return error_set(e, -EINVAL, "the picture's name is missing, as in -o cpu.png");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (options_text(w->o, rules[i].id) && !(rules[i].kinds >> w->kind & 1))
-            return error_set(e, -EINVAL, "--%s is no option of %s", option_rows[rules[i].id].name,
-                             kinds[w->kind]);
+            return error_set(e, -EINVAL, "--%s is not an option of %s",
+                             option_rows[rules[i].id].name, kinds[w->kind]);
     if (options_text(w->o, OPT_PLOT_BY) && options_text(w->o, OPT_PLOT_EVERY))
         return error_set(e, -EINVAL, "--by and --every contradict each other");
     return 0;
@@ -115,7 +116,7 @@ static int check_options(const struct work *w, struct error *e)
 
 // ---------------------------------------------------------------- runs
 
-// Asks for a range without points, so that a wrong name is found before Python starts.
+// Sends a query for a range without points, so that a wrong name is found before Python starts.
 static int look_for_metrics(struct work *w, struct data_request *a, bool last, struct error *e)
 {
     for (size_t i = 0; w->parsed && i < w->what.count; i++) {
@@ -135,7 +136,7 @@ static int look_for_metrics(struct work *w, struct data_request *a, bool last, s
     return 0;
 }
 
-// `where` NULL: the usual run. Adds its address or path to the request.
+// Finds a run, and adds its address or path to the request. `where` NULL: the default run.
 static int find_run(struct work *w, struct json_writer *runs, char *where, bool last,
                     struct error *e)
 {
@@ -145,7 +146,7 @@ static int find_run(struct work *w, struct json_writer *runs, char *where, bool 
         return rc;
     rc = look_for_metrics(w, &a, last, e);
     if (!rc)
-        // An address may have its token, which is not in the client's name.
+        // An address may contain a token, which the client's name does not contain.
         json_put_string(
             runs, str_of(where && strstr(where, "://") ? where : sonde_client_name(a.client)));
     data_request_close(&a, EXIT_OK);
@@ -174,7 +175,7 @@ static void put_text(struct json_writer *j, const struct options *o, enum option
         json_key_string(j, key, str_of(options_text(o, id)));
 }
 
-// "start": seconds with nanoseconds, as AnalysisClient takes them.
+// Writes "start" or "end": seconds with nanoseconds, in AnalysisClient's form.
 static void put_time(struct json_writer *j, const char *key, int64_t t_ns)
 {
     char text[48];
@@ -219,7 +220,7 @@ static int put_keys(struct json_writer *j, const char *text, struct error *e)
     return 0;
 }
 
-// All but the runs. -EINVAL: an option is wrong.
+// Writes the request except the runs. Returns -EINVAL if an option is wrong.
 static int write_request(struct work *w, struct error *e)
 {
     const struct options *o = w->o;
@@ -255,7 +256,7 @@ static int write_request(struct work *w, struct error *e)
 
 // ---------------------------------------------------------------- Python
 
-// Puts the request on standard input.
+// Makes the request the standard input.
 static int hand_over(const struct buf *request, struct error *e)
 {
     int fd = memfd_create("sonde-plot", 0);
@@ -279,7 +280,7 @@ static void set_place(const struct options *o, enum option_id id, const char *va
         setenv(variable, options_text(o, id), 1);
 }
 
-// Returns on failure only.
+// Executes Python. Returns only after a failure.
 static int become_python(const struct work *w, struct error *e)
 {
     const char *given = options_text(w->o, OPT_PYTHON);

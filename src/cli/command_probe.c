@@ -1,10 +1,10 @@
 // command_probe.c - times a small fixed piece of work on each GPU or core, and prints lines for
 // `sonde put` and script collectors.
 //
-// Every device has a process of its own: the driver's state ends with it, and a hanging process
-// costs only that device's result. Counting the GPUs also needs a process of its own, because a
-// process that has used a driver cannot have children that use it. GPUs work in parallel; cores one
-// after the other, because they share their memory.
+// Every device has a process of its own: the driver's state ends with it, and if the process hangs,
+// only this device's result is lost. Counting the GPUs also needs a process of its own, because a
+// process that has used a driver cannot have children that use it. GPUs work in parallel, but cores
+// one after another, because they share their memory.
 #include "cli/commands.h"
 
 #include "base/clock.h"
@@ -31,17 +31,17 @@ struct target {
     enum probe_kind kind;
     int index; // or COUNT
     pid_t pid; // 0: not started, or ended
-    int from;  // output of the process; -1: ended
+    int from;  // descriptor of the process's output; -1: the process has ended
 };
 
 // The output of a process, written in one piece.
-struct said {
+struct probe_output {
     int status;
     struct probe_result result;
     struct error why;
 };
 
-_Static_assert(sizeof(struct said) <= PIPE_BUF, "one write puts it into the pipe whole");
+_Static_assert(sizeof(struct probe_output) <= PIPE_BUF, "one write puts it into the pipe whole");
 
 static const struct {
     const char *name, *tag;
@@ -62,25 +62,26 @@ static int start(struct target *t, struct error *e)
         return error_set(e, -errno, "cannot start a process: %s", strerror(errno));
     }
     if (t->pid == 0) {
-        struct said said = {0};
-        said.status = t->index == COUNT ? probe_count(t->kind, &said.why)
-                                        : probe_run(t->kind, t->index, &said.result, &said.why);
-        _exit(write(ends[1], &said, sizeof said) == (ssize_t)sizeof said ? 0 : 1);
+        struct probe_output output = {0};
+        output.status = t->index == COUNT
+                            ? probe_count(t->kind, &output.why)
+                            : probe_run(t->kind, t->index, &output.result, &output.why);
+        _exit(write(ends[1], &output, sizeof output) == (ssize_t)sizeof output ? 0 : 1);
     }
     close(ends[1]);
     t->from = ends[0];
     return 0;
 }
 
-// Reads the output of a process, and ends it; false: no output.
-static bool hear(struct target *t, bool in_time, struct said *said)
+// Reads the output of a process, and ends the process. Returns false if there is no output.
+static bool read_output(struct target *t, bool in_time, struct probe_output *output)
 {
-    bool whole = in_time && read(t->from, said, sizeof *said) == (ssize_t)sizeof *said;
+    bool whole = in_time && read(t->from, output, sizeof *output) == (ssize_t)sizeof *output;
     close(t->from);
     t->from = -1;
     if (!whole)
         kill(t->pid, SIGKILL);
-    // A process that hangs in its driver cannot be waited for; init reaps it later.
+    // Do not wait for a process that hangs in its driver; init reaps it later.
     waitpid(t->pid, NULL, whole ? 0 : WNOHANG);
     t->pid = 0;
     return whole;
@@ -94,21 +95,21 @@ static int count_devices(enum probe_kind kind, int timeout_ms, struct error *e)
     int status = start(&t, e);
     if (status < 0)
         return status;
-    struct said said;
+    struct probe_output output;
     struct pollfd polled = {.fd = t.from, .events = POLLIN};
-    int heard;
+    int ready;
     do
-        heard = poll(&polled, 1, timeout_ms);
-    while (heard < 0 && errno == EINTR);
-    if (!hear(&t, heard > 0, &said))
+        ready = poll(&polled, 1, timeout_ms);
+    while (ready < 0 && errno == EINTR);
+    if (!read_output(&t, ready > 0, &output))
         return error_set(e, -EIO, "cannot count the %ss: no answer%s", kinds[kind].name,
-                         heard > 0 ? "" : " in time");
-    if (said.status < 0)
-        *e = said.why;
-    return said.status;
+                         ready > 0 ? "" : " in time");
+    if (output.status < 0)
+        *e = output.why;
+    return output.status;
 }
 
-// Appends "gpu" or "cpu" (all of them), or one such as "gpu:3".
+// Adds the targets "gpu" or "cpu" (all of them), or a single one such as "gpu:3".
 static int add_targets(struct target *targets, size_t *count, const char *what, int timeout_ms,
                        struct error *e)
 {
@@ -134,7 +135,7 @@ static int add_targets(struct target *targets, size_t *count, const char *what, 
     return error_set(e, -EINVAL, "cannot probe '%s': write gpu, gpu:0, cpu or cpu:0", what);
 }
 
-// Without arguments: the GPUs if any exist, else the cores.
+// Chooses targets. Without arguments, they are the GPUs if any exist, else the cores.
 static int choose(struct target *targets, size_t *count, const struct options *o, int timeout_ms,
                   struct error *e)
 {
@@ -163,18 +164,18 @@ static void print_value(struct buf *out, const struct target *t, const struct pr
 // Reads a result, or reports that it is missing. Returns true for a figure.
 static bool finish(struct target *t, bool in_time, struct buf *out)
 {
-    struct said said;
-    bool whole = hear(t, in_time, &said);
+    struct probe_output output;
+    bool whole = read_output(t, in_time, &output);
     if (!whole)
         log_warning("%s %d %s", kinds[t->kind].name, t->index,
                     in_time ? "has ended its probe without a result" : "does not answer in time");
-    else if (said.status < 0)
-        log_warning("%s %d: %s%s", kinds[t->kind].name, t->index, said.why.text,
-                    said.status == -EBUSY ? "; level 3 shows its clock without a probe" : "");
-    if (!whole || said.status < 0)
+    else if (output.status < 0)
+        log_warning("%s %d: %s%s", kinds[t->kind].name, t->index, output.why.text,
+                    output.status == -EBUSY ? "; level 3 shows its clock without a probe" : "");
+    if (!whole || output.status < 0)
         return false;
-    print_value(out, t, &said.result, "probe_compute_seconds", said.result.compute_s);
-    print_value(out, t, &said.result, "probe_memory_seconds", said.result.memory_s);
+    print_value(out, t, &output.result, "probe_compute_seconds", output.result.compute_s);
+    print_value(out, t, &output.result, "probe_memory_seconds", output.result.memory_s);
     return true;
 }
 

@@ -15,10 +15,11 @@
 #include <unistd.h>
 
 enum {
-    PUT_ANSWER_TIMEOUT_MS = 10000 // of a request over HTTP
+    PUT_ANSWER_TIMEOUT_MS = 10000 // timeout of a request over HTTP
 };
 
-// Makes NAME VALUE KEY=VALUE… one line. Rejects blanks, which would split words.
+// Joins NAME VALUE KEY=VALUE… to one line. Rejects blanks in arguments, because they would split
+// words.
 static int make_line(const struct options *o, struct buf *line, struct error *e)
 {
     if (o->argument_count == 1)
@@ -32,7 +33,8 @@ static int make_line(const struct options *o, struct buf *line, struct error *e)
     return 0;
 }
 
-// Sends the lines to the agent of the options. EXIT_OK if it accepted all. Frees the lines.
+// Sends the lines to the agent of the options, and frees them. Returns EXIT_OK if the agent has
+// accepted all.
 static int send_lines(const struct options *o, struct buf *lines, int more)
 {
     struct error e;
@@ -43,7 +45,7 @@ static int send_lines(const struct options *o, struct buf *lines, int more)
     return refused ? EXIT_FAILED : EXIT_OK;
 }
 
-// True if the job is known only by its address.
+// True if only the address of the job is known.
 static bool is_elsewhere(const struct options *o)
 {
     const char *url = getenv("SONDE_URL");
@@ -81,7 +83,7 @@ static int post_annotation(const char *text, const char *const *tags, size_t cou
     return status < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_OK;
 }
 
-// `tags` are KEY=VALUE each, in the agent's syntax.
+// Each of `tags` is KEY=VALUE, in the agent's syntax.
 static int send_annotation(const struct options *o, const char *text, const char *const *tags,
                            size_t count)
 {
@@ -120,7 +122,7 @@ static int check_parameters(const struct options *o, struct error *e)
     return 0;
 }
 
-// Puts them into as few annotations as possible (launch/parameters.h).
+// Writes the parameters into as few annotations as possible (launch/parameters.h).
 static int put_parameters(const struct options *o)
 {
     static const char *const tag = PARAMETERS_TAG;

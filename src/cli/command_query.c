@@ -45,7 +45,7 @@ static int view_of(const struct sonde_result *r, struct arena *arena, struct que
 
 static struct str unit_of(const struct sonde_result *r, const struct query *q)
 {
-    // Counts and squares do not have the metric's unit.
+    // Counts and squares have another unit than the metric.
     bool same = q->aggregator != QUERY_COUNT && q->aggregator != QUERY_SQUARE_SUM;
     return same && sonde_result_count(r) ? str_of(sonde_result_series(r, 0)->unit) : STR("");
 }
@@ -92,8 +92,8 @@ static int ask(struct data_request *a, const char *m, const struct query *q,
     return code;
 }
 
-// A name without an aggregator, with or without tags, selects every series by itself. Names of
-// metrics and values of tags may contain colons; such expressions need an aggregator.
+// Parses an expression. A name without an aggregator, with or without tags, selects every series by
+// itself. If names of metrics or values of tags contain colons, the expression needs an aggregator.
 static int parse_expression(struct str text, struct arena *arena, const char **m, struct query *q,
                             struct error *e)
 {
@@ -109,7 +109,7 @@ static int answer(struct data_request *a, const char *m, const struct query *q, 
     struct data_range range;
     if (data_request_range(a->o, &range, e) < 0)
         return command_failed(EXIT_USAGE, e);
-    return query_lists_wanted(a->o) ? query_lists(a, &range) : ask(a, m, q, &range, arena, e);
+    return query_lists_given(a->o) ? query_lists(a, &range) : ask(a, m, q, &range, arena, e);
 }
 
 int command_query(const struct options *o)
@@ -119,18 +119,18 @@ int command_query(const struct options *o)
     struct arena arena = {0};
     struct query q = {0};
     const char *m = NULL;
-    int skip = query_lists_wanted(o) ? 0 : 1, code;
+    int skip = query_lists_given(o) ? 0 : 1, code;
     if (options_flag(o, OPT_JSON) && options_flag(o, OPT_CSV))
         return command_failed(
             EXIT_USAGE, (error_set(&e, -EINVAL, "--json and --csv contradict each other"), &e));
     if (options_flag(o, OPT_PLOT) &&
-        (options_flag(o, OPT_JSON) || options_flag(o, OPT_CSV) || query_lists_wanted(o)))
+        (options_flag(o, OPT_JSON) || options_flag(o, OPT_CSV) || query_lists_given(o)))
         return command_failed(
             EXIT_USAGE,
             (error_set(&e, -EINVAL,
                        "--plot draws an expression; it goes with no list, --json or --csv"),
              &e));
-    if (query_lists_wanted(o) > 1)
+    if (query_lists_given(o) > 1)
         return command_failed(
             EXIT_USAGE,
             (error_set(&e, -EINVAL, "choose one of --list, --spans, --annotations and --tags"),

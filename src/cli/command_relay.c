@@ -43,6 +43,6 @@ int command_relay(const struct options *o)
     arena_free(&arena);
     if (usage)
         return command_failed(EXIT_USAGE, &e);
-    // With a control socket, the parent has received the error there.
+    // With a control socket, the parent has received the error through it.
     return status == 0 ? EXIT_OK : control_fd < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_FAILED;
 }

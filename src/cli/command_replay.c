@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-// Existing paths are passed on: the server scans folders, also later. Any other argument may be the
-// id of a job.
+// Finds the paths to serve. Existing paths are passed on, because the server scans folders, also
+// later. Any other argument may be the id of a job.
 static int find_paths(const struct options *o, struct recordings *found, const char ***paths,
                       size_t *count, struct error *e)
 {

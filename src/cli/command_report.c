@@ -1,4 +1,4 @@
-// command_report.c - one run as a report: text, JSON or an HTML file.
+// command_report.c - prints one run as a report: text, JSON or an HTML file.
 #include "cli/commands.h"
 #include "cli/data_request.h"
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Rejects a name that several recordings have.
+// Fails if several recordings have this name.
 static int check_name(const struct runs_table *t, const char *word, struct error *e)
 {
     size_t named = 0;
@@ -26,7 +26,7 @@ static int check_name(const struct runs_table *t, const char *word, struct error
                      : 0;
 }
 
-// The reason to keep this row; NULL: it may be removed.
+// Returns the reason to keep this row; NULL: it may be removed.
 static const char *why_kept(const struct runs_row *row, bool force)
 {
     if (row->state != RUNS_ENDED)
@@ -46,7 +46,7 @@ int command_rm(const struct options *o)
     int code = EXIT_OK;
     log_setup(LOG_ERROR, "sonde");
     if (!o->argument_count && !where) {
-        error_set(&e, -EINVAL, "say which: the ids or names of runs, or --where");
+        error_set(&e, -EINVAL, "name the runs to remove: ids, names, or --where");
         return command_failed(EXIT_USAGE, &e);
     }
     int rc = runs_table_read(&targets, &t, &e);

@@ -35,7 +35,7 @@ static int check_together(const struct options *o, struct error *e)
     return wire_transport_check(options_text(o, OPT_TRANSPORT), e);
 }
 
-// --dragon-compatible opens Dragon's port, unless an option says otherwise.
+// Returns the port. --dragon-compatible opens Dragon's port, unless another option sets the port.
 static int dragon_port(const struct options *o)
 {
     bool own =

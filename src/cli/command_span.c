@@ -1,5 +1,5 @@
-// `sonde span`: spans from the shell. The id of a span is random; a command that runs inside of a
-// span finds the id in SONDE_SPAN, so that its own spans nest.
+// `sonde span`: spans from the shell. The id of a span is random. A command that runs inside a span
+// finds the id in SONDE_SPAN, so its own spans are nested in it.
 #include "cli/agent_lines.h"
 #include "cli/commands.h"
 
@@ -23,7 +23,8 @@ static void make_id(char out[ID_SIZE])
 {
     uint64_t id = 0;
     if (getrandom(&id, sizeof id, 0) != sizeof id)
-        id = (uint64_t)clock_realtime_ns(); // early in the boot of a machine
+        // soon after a boot, the kernel may have no random numbers yet
+        id = (uint64_t)clock_realtime_ns();
     snprintf(out, ID_SIZE, "%016" PRIx64, id ? id : 1);
 }
 
@@ -33,7 +34,7 @@ static bool is_id(const char *text)
     return digits > 0 && digits < ID_SIZE && !text[digits] && text[strspn(text, "0")];
 }
 
-// The id in SONDE_SPAN; NULL: none.
+// Returns the id in SONDE_SPAN; NULL: none.
 static const char *id_around(void)
 {
     const char *id = getenv("SONDE_SPAN");
@@ -46,7 +47,8 @@ static void add_time(struct buf *line)
     buf_printf(line, " %" PRId64 ".%09" PRId64, now / NS_PER_S, now % NS_PER_S);
 }
 
-// 0: recorded, 1: refused (and said), 2: no agent runs.
+// Sends a line. Returns 0 if it was recorded, 1 if it was refused (with a message), or 2 if no
+// agent runs.
 static int send_line(const struct options *o, struct buf *line)
 {
     struct error e;
@@ -85,7 +87,7 @@ static int end(const struct options *o, const char *id)
     return send_line(o, &line);
 }
 
-// Runs the command in this process group, and passes on the signals that only this process got.
+// Runs the command in this process group. Forwards signals that only this process has received.
 static int run_inside(char *const *command)
 {
     sigset_t passed, before;
@@ -151,7 +153,7 @@ int command_span(const struct options *o)
         if (count > 1)
             return wrong("one span at a time: sonde span end [ID]%s", "");
         if (!id || !*id)
-            return EXIT_OK; // begun without telemetry
+            return EXIT_OK; // the span was begun without telemetry
         if (!is_id(id))
             return wrong("'%.80s' is not the id of a span: sonde span end [ID]", id);
         return end(o, id) == 1 ? EXIT_FAILED : EXIT_OK;

@@ -26,12 +26,12 @@ enum {
     PARAMETERS_SHOWN_BYTES = 400,
 };
 
-// A job with the data of all its nodes over HTTP; if it does not answer, with data of this
-// machine's files.
+// A job, with the data of all its nodes over HTTP. If it does not answer, the data are those of
+// this machine's files.
 struct shown {
     struct job job;
-    bool elsewhere;              // the job of SONDE_URL, without any data on this machine
-    bool on_first_node;          // so an ssh tunnel to this machine reaches its server
+    bool elsewhere;     // the job is only known from SONDE_URL; this machine has none of its data
+    bool on_first_node; // this is the job's first node, so an ssh tunnel to it reaches the server
     char url[JOB_URL_MAX + 300]; // with the view token; empty: no URL
     bool known;                  // the fields below are valid
     struct summary s;
@@ -63,7 +63,7 @@ static void take_event(const struct store_event *event, void *user)
     parameters_add_event(&j->parameters, event);
 }
 
-// Reads the agents' notes about failing sources and scripts, and the parameters that programs keep.
+// Reads the agents' annotations about failing sources and scripts, and the parameters of programs.
 static void take_annotations(struct data_request *a, struct shown *j)
 {
     static const char *const tags[] = {"cut_off=*", "failing=*", PARAMETERS_TAG};
@@ -76,7 +76,7 @@ static void take_annotations(struct data_request *a, struct shown *j)
     }
 }
 
-// Requests the job's data. False: it does not answer; *e has the reason.
+// Requests the job's data. Returns false if it does not answer; *e has the reason.
 static bool ask_job(struct data_request *all, struct shown *j, struct error *e)
 {
     const char *where = j->job.url;
@@ -100,8 +100,7 @@ static bool ask_job(struct data_request *all, struct shown *j, struct error *e)
     return j->known;
 }
 
-// Adds the job that SONDE_URL names, unless it is on this machine. The job itself provides its
-// name.
+// Adds the job of SONDE_URL, unless it runs on this machine. The job itself returns its name.
 static int add_elsewhere(struct shown *all, size_t *count, struct error *e)
 {
     const char *url = getenv("SONDE_URL"), *id = getenv("SONDE_JOB");
@@ -126,7 +125,7 @@ static int add_elsewhere(struct shown *all, size_t *count, struct error *e)
     return 0;
 }
 
-// Fills in facts that only the job itself knows, for a job on another machine.
+// For a job on another machine, reads the facts that only the job itself knows.
 static void describe_elsewhere(struct shown *j)
 {
     const json_t *first = json_array_get(j->nodes, 0);
@@ -256,7 +255,7 @@ static void add_count(struct columns *table, bool known, uint64_t count)
         columns_cell(table, "%s", "");
 }
 
-// Writes below the table "JOB: lr=0.01 batch=32", cut to the width of a line.
+// Writes "JOB: lr=0.01 batch=32" below the table, cut to the width of a line.
 static void write_parameters(struct buf *out, const char *job, const struct parameters *p)
 {
     struct buf line = {0};
@@ -279,7 +278,7 @@ static void write_parameters(struct buf *out, const char *job, const struct para
     buf_free(&line);
 }
 
-// Writes, below the table, the reasons for gaps in the metrics of a running job.
+// Writes the reasons for gaps in the metrics of a running job below the table.
 static void write_cut_off(struct buf *out, const char *job, const struct summary *s)
 {
     for (size_t i = 0; i < s->cut_off_count; i++) {
@@ -310,7 +309,7 @@ static void write_share(struct buf *out, const char *name, uint64_t bytes, uint6
                    (double)limit_bytes / MIB);
 }
 
-// The memory of the job's agent and aggregator on this machine.
+// Writes the memory of the job's agent and aggregator on this machine.
 static void write_memory(struct buf *out, const struct job *j)
 {
     struct job_memory m;
@@ -323,8 +322,8 @@ static void write_memory(struct buf *out, const struct job *j)
     buf_add_str(out, STR("beside the mapped recording\n"));
 }
 
-// Writes below the table the ssh command for a tunnel, if the browser is probably on another
-// machine.
+// If the browser is probably on another machine, writes the ssh command for a tunnel below the
+// table.
 static void write_tunnel(struct buf *out, const struct job *j)
 {
     char line[TUNNEL_LINE_MAX];

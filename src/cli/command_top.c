@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 // Frames are half a second apart, because nodes are sampled twice a second. A request may take 5 s;
-// a key that arrives meanwhile is handled after 0.3 s.
+// if a key arrives meanwhile, it is handled after 0.3 s.
 enum { PLACES_MAX = 4, TICK_MS = 500, WHEEL_ROWS = 3, ASK_MS = 5000, PATIENCE_MS = 300 };
 
 static const int64_t BUCKETS_NS[] = {
@@ -26,7 +26,7 @@ static const int64_t BUCKETS_NS[] = {
 enum { LIST_FIELDS = 2 }; // sort orders of events and findings, beside the default
 enum { BUCKETS = sizeof BUCKETS_NS / sizeof BUCKETS_NS[0] };
 
-// A view from which a row was opened. The model's node and member define its contents.
+// A view from which the user has opened a row. The model's node and member define its contents.
 struct place {
     enum top_kind kind;
     int sort;
@@ -46,8 +46,8 @@ struct top {
     bool on_terminal;
 };
 
-// True if a request has to end because a key or a resize waits.
-static bool wanted(void *user)
+// True if a request must end, because a key or a resize waits.
+static bool key_waits(void *user)
 {
     const struct top *top = user;
     return top->on_terminal && terminal_has_key() &&
@@ -296,7 +296,7 @@ static void click(struct top *top)
         m->selected = row - 1;
 }
 
-// Returns false to quit.
+// Handles a key. Returns false to quit.
 static bool take_key(struct top *top, int key)
 {
     struct top_model *m = &top->model;
@@ -423,7 +423,7 @@ static int resize(struct top *top)
 static int once(struct top *top)
 {
     struct buf out = {0};
-    ask(top); // first the facts, then data that depend on them: the end of a recording
+    ask(top); // request the facts first, because other data depend on them: the end of a recording
     top_view_draw(&top->now, &top->model);
     screen_plain(&out, &top->now, top->colour);
     int code = top->model.job.trouble[0] ? EXIT_FAILED : EXIT_OK;
@@ -456,7 +456,7 @@ static int loop(struct top *top)
         while (key != KEY_NONE && goes_on) {
             enum top_kind kind = top->model.kind;
             goes_on = take_key(top, key);
-            next = 0; // requests that the key needs are sent at once
+            next = 0; // send the requests that the key needs at once
             // The keys after one that opens a view are meant for its rows.
             key = goes_on && kind == top->model.kind && terminal_has_key() ? terminal_wait(0)
                                                                            : KEY_NONE;
@@ -470,7 +470,7 @@ static int loop(struct top *top)
 static bool colour_of(const struct options *o)
 {
     const char *when = options_text(o, OPT_COLOUR);
-    return strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && colour_wanted(1));
+    return strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && colour_enabled(1));
 }
 
 static enum top_kind kind_of(const char *name)
@@ -505,7 +505,7 @@ int command_top(const struct options *o)
     struct error e = {0};
     struct top top = {.utf8 = terminal_is_utf8(), .colour = colour_of(o)};
     const char *where = o->argument_count ? o->arguments[0] : NULL;
-    struct sonde_client_options more = {.timeout_ms = ASK_MS, .stop = wanted, .user = &top};
+    struct sonde_client_options more = {.timeout_ms = ASK_MS, .stop = key_waits, .user = &top};
     log_setup(LOG_ERROR, "sonde");
     if (!options_flag(o, OPT_ONCE) && !terminal_is_one())
         return command_failed(

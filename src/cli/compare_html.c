@@ -1,8 +1,8 @@
 // compare_html.c - a comparison as one HTML page: what has changed, a table, and charts.
 //
 // A chart has a line for each side: the mean of its runs. Spans are aligned by their number, so
-// that the n-th step of a run is above the n-th step of the other, however long the steps take. The
-// points of a metric are aligned by the time since the first one of their run.
+// that the n-th steps of both sides are at the same place, however long the steps take. The points
+// of a metric are aligned by the time since the first point of their run.
 #include "cli/comparison.h"
 #include "report/html_chart.h"
 #include "report/html_page.h"
@@ -93,7 +93,7 @@ static void write_differences(const struct comparison *c, struct buf *out)
 
 // ---------------------------------------------------------------- charts
 
-// The place of a value on the axis, from 0.
+// Returns the place of a value on the axis, from 0.
 static double place_of(const struct compared *x, const struct values *v, size_t i)
 {
     return x->is_span ? (double)i : (double)(v->list[i].t_ns - v->list[0].t_ns);
@@ -111,7 +111,7 @@ static double length_of(const struct comparison *c, const struct compared *x)
     return length;
 }
 
-// The mean of a side's values in each bucket.
+// Computes the mean of a side's values in each bucket.
 static void fill(const struct comparison *c, const struct compared *x, int side, double scale,
                  const struct report *frame, double *buckets, struct report_line *line)
 {
@@ -146,7 +146,7 @@ static void write_chart(const struct comparison *c, const struct compared *x, st
     double before[BUCKETS_MAX], after[BUCKETS_MAX], length = length_of(c, x),
                                                     mean = x->difference.of[DIFFERENCE_MEAN].before;
     int64_t each = (int64_t)(length / BUCKETS_MAX) + 1;
-    struct report frame = {.node_count = 2, // lines have the names of their sides
+    struct report frame = {.node_count = 2, // each line has the name of a side
                            .bucket_ns = each,
                            .bucket_count = (size_t)ceil(length / (double)each)};
     struct report_line lines[2];

@@ -1,5 +1,5 @@
-// Completion scripts, generated from the tables. They complete commands, options, the values of
-// choices, files and folders; for another program's command line (`sonde run`), they use that
+// Generates completion scripts from the tables. They complete commands, options, the values of
+// choices, files and folders. For another program's command line (`sonde run`), they use that
 // program's own completion.
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -31,7 +31,8 @@ static bool is_dynamic(const struct option_row *row)
     return kind_of(row) != NULL;
 }
 
-#define EXPRESSION_COMMANDS "query", "detect", "stats", "peaks" // the first argument
+// commands whose first argument is an expression
+#define EXPRESSION_COMMANDS "query", "detect", "stats", "peaks"
 #define JOB_COMMANDS                                                                           \
     "query", "detect", "stats", "peaks", "plot", "inspect", "replay", "open", "dump", "token", \
         "ls", "rm", "mv", "merge", "report", "compare", "top"
@@ -70,9 +71,9 @@ static void bash_commands(struct buf *out, bool (*among)(const char *command))
     }
 }
 
-// Calls sonde for the words of KIND. Bash splits words at ':' and '=', so the function passes the
-// whole word to sonde, and removes the part before the split from the answer. Nothing in the answer
-// is expanded.
+// Calls sonde for the words of KIND. Bash splits words at ':' and '='. So the function passes the
+// whole word to sonde, and removes the part before the split from the answer. Bash expands nothing
+// in the answer.
 static const char bash_ask[] =
     "_sonde_words()\n{\n"
     "    local whole=${COMP_LINE:0:${COMP_POINT:-0}} word=${COMP_WORDS[COMP_CWORD]} i\n"
@@ -107,7 +108,9 @@ static void bash_names(struct buf *out, const struct option_row *row)
         buf_printf(out, "|-%c", row->letter);
 }
 
-// Writes options with a value that is not a choice, by the kind of completion, as "--a|--b|-c".
+// Writes the options that need a value, as "--a|--b|-c". Leaves out options with choices or with
+// values that depend on data. With `files`, only options whose value is a path; otherwise only the
+// others.
 static void bash_alternatives(struct buf *out, bool files)
 {
     const char *between = "";
@@ -137,7 +140,7 @@ static void bash_choices(struct buf *out)
     }
 }
 
-// Writes as "a|b" the commands whose options are followed by another program's command line.
+// Writes the commands whose options are followed by another program's command line, as "a|b".
 static void bash_wrappers(struct buf *out)
 {
     const char *between = "";
@@ -227,7 +230,7 @@ static void add_bash(struct buf *out)
 
 // ---------------------------------------------------------------- zsh
 
-// Escapes text inside single quotes and square brackets of an _arguments specification.
+// Escapes text for single quotes and square brackets in an _arguments specification.
 static void add_zsh_text(struct buf *out, const char *text)
 {
     for (; *text; text++) {

@@ -15,13 +15,13 @@
 #include <unistd.h>
 #include <yaml.h>
 
-// A file while it is read.
+// A file while it is being read.
 struct config_file {
     const char *path;
     enum option_source source;
     struct options *o;
     yaml_document_t *document;
-    bool given[OPT_COUNT]; // set by this file
+    bool given[OPT_COUNT]; // options that this file has set
 };
 
 static int read_file(const char *path, struct buf *out, struct error *e)
@@ -58,12 +58,12 @@ static bool reports_ignored(const struct options *o)
     return o->command == COMMAND_RUN || o->command == COMMAND_CONFIG;
 }
 
-// The file has to be private: a user who can read it, or guess the key, could do with the job
-// everything that its user can.
+// Reads the key. The file must be private: a user who can read it, or guess the key, could do
+// everything with the job that its owner can.
 static void take_auth_key(const char *path, size_t line, const char *key, size_t size,
                           struct options *o)
 {
-    if (o->auth_key[0]) // a stronger file has set it
+    if (o->auth_key[0]) // a file with a higher priority has set it
         return;
     struct buf file = {0};
     struct error e = {0};
@@ -81,7 +81,8 @@ static void take_auth_key(const char *path, size_t line, const char *key, size_t
                     e.text);
 }
 
-// Files for other versions, and for Dragon, may have keys that we do not know.
+// Handles an unknown key. Files for other versions, and for Dragon, may have keys that we do not
+// know.
 static int unknown_key(const struct options *o, const char *path, size_t line, struct str key)
 {
     if (!reports_ignored(o))
@@ -105,8 +106,8 @@ static int unknown_key(const struct options *o, const char *path, size_t line, s
     return 0;
 }
 
-// Writes {cpu: 0.1, disk: off} as an option's text: "cpu=0.1,disk=off". False if a part of it is
-// not a single word.
+// Writes {cpu: 0.1, disk: off} as an option's text: "cpu=0.1,disk=off". Returns false if a part of
+// it is not a single word.
 static bool join_mapping(yaml_document_t *document, const yaml_node_t *mapping, struct buf *out)
 {
     for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
@@ -127,7 +128,7 @@ static bool join_mapping(yaml_document_t *document, const yaml_node_t *mapping, 
 }
 
 // Writes a list of scripts as an option's text, one per line: "name=x rate=5 COMMAND". An item is a
-// command, or a mapping; false for any other item.
+// command or a mapping; any other item makes it return false.
 static bool join_scripts(yaml_document_t *document, const yaml_node_t *list, struct buf *out)
 {
     for (const yaml_node_item_t *item = list->data.sequence.items.start;
@@ -168,8 +169,8 @@ static bool join_scripts(yaml_document_t *document, const yaml_node_t *list, str
     return out->size > 0 && !out->failed;
 }
 
-// Makes the text of an option's value, which the caller frees: of a word, of a mapping (sources)
-// or of a list (scripts).
+// Makes the text of an option's value from a word, a mapping (sources) or a list (scripts). The
+// caller frees it.
 static int value_text(const struct config_file *f, enum option_id id, struct str name, size_t line,
                       const yaml_node_t *value, char **out, struct error *e)
 {
@@ -246,8 +247,8 @@ static int apply(struct config_file *f, const yaml_node_t *key, const yaml_node_
     return 0;
 }
 
-// Reports a mistake: of the named file to the caller; of another one as a warning. `what` is the
-// part that is ignored.
+// Reports a mistake. In the file that the user has named, it is an error; in another file, a
+// warning. `what` is the part that is ignored.
 static int mistake(const struct config_file *f, const char *what, struct error *e)
 {
     if (f->source == FROM_FILE)

@@ -54,7 +54,7 @@ void config_show(const struct options *o, struct buf *out)
     for (int id = 0; id < OPT_COUNT; id++)
         if (option_rows[id].key[0])
             add_setting(o, (enum option_id)id, &settings);
-    if (o->auth_key[0]) { // a secret
+    if (o->auth_key[0]) { // do not print a secret
         columns_cell(&settings, "auth_key");
         columns_cell(&settings, "(not shown)");
         columns_cell(&settings, "file");

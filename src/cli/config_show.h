@@ -1,10 +1,10 @@
-// config_show.h - `sonde config --show`: the settings, and where each comes from.
+// config_show.h - `sonde config --show`: prints the settings, and the source of each.
 #ifndef SONDE_CLI_CONFIG_SHOW_H
 #define SONDE_CLI_CONFIG_SHOW_H
 
 #include "cli/options.h"
 
-// Adds a line for each configuration file, the strongest first, and a line for each setting.
+// Adds a line for each configuration file, by priority, and a line for each setting.
 void config_show(const struct options *o, struct buf *out);
 
 #endif

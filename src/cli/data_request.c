@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 enum {
-    // servers have a deadline of their own; in this process, Ctrl-C ends a query
+    // long, because servers have their own deadlines; in this process, Ctrl-C ends a query
     ASK_TIMEOUT_MS = 3600 * 1000,
     VALUES_SHOWN_MAX = 10,
 };
@@ -21,8 +21,8 @@ enum {
 
 struct target_options data_request_targets(const struct options *o)
 {
-    // SONDE_JOB counts like --job only if the user gives --job; else it is the job around this
-    // process.
+    // SONDE_JOB counts like --job only if the user gives --job. Otherwise it names the job around
+    // this process.
     return (struct target_options){
         .run_dir = options_text(o, OPT_RUN_DIR),
         .runs = options_text(o, OPT_RUNS),
@@ -46,7 +46,7 @@ static void offer_id(void *user, struct str id, bool running)
     }
 }
 
-// Adds the nearest id to the error message about an unknown one.
+// Adds the nearest id to the error message for an unknown id.
 static void suggest_id(const struct options *o, char *const *where, size_t count, struct error *e)
 {
     struct target_options targets = data_request_targets(o);
@@ -70,7 +70,7 @@ int data_request_open(const struct options *o, char *const *where, size_t count,
     struct target_options targets = data_request_targets(o);
     struct sonde_client_options options = {.timeout_ms = ASK_TIMEOUT_MS};
     *out = (struct data_request){.o = o};
-    // the files' reader warns about problems that the list of missing data contains
+    // the list of missing data contains the problems that the files' reader would warn about
     log_setup(LOG_ERROR, "sonde");
     int rc = client_open((const char *const *)where, count, &targets, &options, &out->client, e);
     if (rc == -ENOENT)
@@ -150,7 +150,7 @@ int data_request_list(struct data_request *a, const char *path, const char *name
     return rc;
 }
 
-// Fills *e with the error for an unknown metric, and suggests the nearest one.
+// Sets the error for an unknown metric in *e, and suggests the nearest one.
 int data_request_unknown_metric(struct data_request *a, struct str name, struct error *e)
 {
     struct nearest near = nearest_to(name);
@@ -222,7 +222,8 @@ static void explain_value(const struct query_filter *f, struct str metric, const
         if (i < VALUES_SHOWN_MAX)
             buf_printf(&shown, "%s%s", i ? ", " : "", one);
     }
-    bool suggest = near.best.data && count > VALUES_SHOWN_MAX; // a shorter list shows it anyway
+    // a shorter list shows the nearest value anyway
+    bool suggest = near.best.data && count > VALUES_SHOWN_MAX;
     log_say("no series of %.*s has %.*s=%.*s%s%.*s%s; it is %s%s", STR_ARG(metric), STR_ARG(f->key),
             STR_ARG(f->text), suggest ? " (did you mean " : "",
             STR_ARG(suggest ? near.best : STR("")), suggest ? "?)" : "", buf_cstr(&shown),

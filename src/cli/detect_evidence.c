@@ -9,15 +9,16 @@
 #include <stdlib.h>
 
 enum {
-    // samples have times that are whole multiples of their rate, which is at least this
+    // the times of samples are whole multiples of their rate, which is at least this
     GRID_NS = 10 * NS_PER_MS,
-    OFF_GRID_MAX = 1, // the last sample of a program is taken at its end
+    OFF_GRID_MAX = 1, // a program takes its last sample at its end, which is not on the grid
 };
 
 struct found {
     uint64_t off_grid;
-    int64_t node_last_ns; // the newest point of the node that recorded the last value; 0: unknown
-    char *open;           // owned: the name of an open span; NULL: none
+    // newest point of the node that recorded the member's last value; 0: unknown
+    int64_t node_last_ns;
+    char *open; // name of an open span, owned; NULL: none
     int64_t open_ns;
 };
 

@@ -7,9 +7,9 @@
 //   one of its spans is open                  it has not left the span
 //   its node sends no points at all           the node is lost
 //   the node itself measures the metric       no program can have ended it
-//   it has fewer values than every member     the others have done more; a finished member has done
-//   that continues                            as much. This does not count for samples by the clock
-//                                             (cells), which go on as long as the process lives
+//   it has fewer values than every member     the others have done more; if it had finished, it
+//   that continues                            would have as many. This does not hold for samples
+//                                             by the clock (cells) of a live process
 //
 // Otherwise the member has ended.
 #ifndef SONDE_CLI_DETECT_EVIDENCE_H
@@ -21,10 +21,10 @@
 enum { EVIDENCE_TEXT_MAX = 256 };
 
 struct evidence {
-    uint64_t values; // number of recorded values, or spans; 0: unknown
-    int64_t last_ns; // time of the last one
+    uint64_t values; // number of recorded values or spans; 0: unknown
+    int64_t last_ns; // time of the last value
     bool should_go_on;
-    char text[EVIDENCE_TEXT_MAX]; // for people
+    char text[EVIDENCE_TEXT_MAX]; // the evidence, for users
 };
 
 struct evidence_question {
@@ -33,7 +33,7 @@ struct evidence_question {
     struct str metric; // or the name of a span
     bool spans;
     struct data_range range;
-    int64_t patience_ns; // a node that sent nothing for this long, while others did, is lost
+    int64_t patience_ns; // if a node has sent nothing for this time while others have, it is lost
     // The number of the member that a series or span belongs to; -1: none.
     long (*member_of)(void *user, const struct store_label *labels, size_t count);
     void *user;

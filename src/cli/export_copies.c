@@ -13,7 +13,8 @@
 
 enum { TRIES = 100 };
 
-// Opens the folder with its lock; negative: another process has it, or it is not ours.
+// Opens the folder and locks it. Returns a negative number if another process has the lock, or the
+// folder is not ours.
 static int lock_folder(const char *path)
 {
     struct stat opened, named;
@@ -52,7 +53,7 @@ int export_copies_make(struct export_copies *c, struct error *e)
     const char *parent = folder_temporary();
     int rc = -EBUSY;
     remove_abandoned(parent);
-    // Another export may take a folder without a lock for an abandoned one.
+    // Another export may remove the folder before it is locked, because it looks abandoned.
     for (int i = 0; i < TRIES && (rc == -EBUSY || rc == -ENOENT); i++) {
         int n = snprintf(c->path, sizeof c->path, "%s/" PREFIX "XXXXXX", parent);
         rc = n >= (int)sizeof c->path ? -ENAMETOOLONG : mkdtemp(c->path) ? 0 : -errno;

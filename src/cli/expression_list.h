@@ -8,11 +8,11 @@
 #include "base/str.h"
 
 struct expression_list {
-    const char **texts; // in the arena
+    const char **texts; // texts in the arena
     size_t count, capacity;
 };
 
-// Copies one into `arena`. -EINVAL: it is empty; -ENOMEM.
+// Adds a copy of an expression, in `arena`. Returns 0, -EINVAL (it is empty) or -ENOMEM.
 int expression_list_add(struct expression_list *l, struct str text, struct arena *arena,
                         struct error *e);
 

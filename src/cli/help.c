@@ -2,7 +2,7 @@
 
 #include "cli/colour.h"
 
-enum { HELP_COLUMN = 30 }; // column of the text behind an option
+enum { HELP_COLUMN = 30 }; // column of the text after an option
 
 // Counts the characters of UTF-8 text: continuation bytes do not count.
 static size_t characters(struct str s)

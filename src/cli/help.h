@@ -1,6 +1,6 @@
-// help.h - text for people from the tables of commands, options and exit codes.
+// help.h - help texts, made from the tables of commands, options and exit codes.
 //
-// Every function writes into a buffer; `width` is the longest line in characters.
+// Every function writes into a buffer. `width` is the length of the longest line in characters.
 #ifndef SONDE_CLI_HELP_H
 #define SONDE_CLI_HELP_H
 
@@ -15,11 +15,11 @@ void help_man(struct buf *out);                                            // so
 void help_man_command(struct buf *out, enum command_id command);           // sonde-COMMAND(1)
 void help_markdown(struct buf *out);                                       // docs/cli.md
 
-// The completion script of "bash", "zsh" or "fish"; false for any other shell.
+// Writes the completion script of "bash", "zsh" or "fish". Returns false for any other shell.
 bool help_completion(struct buf *out, const char *shell);
 
-// Writes the note behind an option's help: "default 2; SONDE_LEVEL; telemetry_level". Empty if it
-// has none of these.
+// Writes the note after an option's help: "default 2; SONDE_LEVEL; telemetry_level". Writes nothing
+// if the option has none of these.
 void help_origins(struct buf *out, const struct option_row *row);
 
 // True if this command's help lists the option.

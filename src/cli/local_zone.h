@@ -1,4 +1,4 @@
-// local_zone.h - the name of this machine's time zone, for times that people write.
+// local_zone.h - the name of this machine's time zone, for times in users' input.
 #ifndef SONDE_CLI_LOCAL_ZONE_H
 #define SONDE_CLI_LOCAL_ZONE_H
 
@@ -6,8 +6,8 @@
 
 enum { LOCAL_ZONE_MAX = 128 };
 
-// An IANA name ("Europe/Berlin") from TZ or /etc/localtime; empty, which means UTC, if both have
-// none.
+// Returns an IANA name ("Europe/Berlin") from TZ or /etc/localtime, or an empty text, which means
+// UTC.
 struct str local_zone(char out[LOCAL_ZONE_MAX]);
 
 #endif

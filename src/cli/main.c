@@ -35,7 +35,7 @@ int command_print(struct buf *out)
 static int print_overview(int fd, int code)
 {
     struct buf out = {0};
-    help_overview(&out, colour_wanted(fd));
+    help_overview(&out, colour_enabled(fd));
     if (fd == STDOUT_FILENO)
         return command_print(&out);
     fputs(buf_cstr(&out), stderr);
@@ -64,7 +64,7 @@ static int run_command(enum command_id id, int argc, char **argv)
         code = command_failed(EXIT_USAGE, &e);
     } else if (wants_help) {
         struct buf out = {0};
-        help_command(&out, id, colour_wanted(STDOUT_FILENO));
+        help_command(&out, id, colour_enabled(STDOUT_FILENO));
         code = command_print(&out);
     } else if (options_complete(&o, &e) < 0) {
         code = command_failed(EXIT_USAGE, &e);

@@ -4,8 +4,8 @@
 
 // ---------------------------------------------------------------- roff
 
-// Escapes the text of a line: backslashes and hyphens stay literal, and no line begins with a
-// control character.
+// Escapes a line of text: backslashes and hyphens stay literal, and no line begins with a control
+// character.
 static void add_roff(struct buf *out, struct str text)
 {
     if (text.size > 0 && (text.data[0] == '.' || text.data[0] == '\''))
@@ -147,7 +147,8 @@ void help_man(struct buf *out)
 
 // ---------------------------------------------------------------- Markdown
 
-// Escapes text in a table's cell: bars would end it, angle brackets and stars would vanish.
+// Escapes text for a cell of a table: bars would end the cell, angle brackets and stars would
+// vanish.
 static void add_cell(struct buf *out, const char *text)
 {
     for (; *text; text++) {
@@ -249,14 +250,15 @@ void help_markdown(struct buf *out)
         add_cell(out, file_keys[i].help);
         buf_printf(out, " |\n");
     }
-    buf_printf(out, "\n## Ranks\n\n"
-                    "Everything that a program emits has the tag `rank` if its launcher gave it a "
-                    "rank. If several launchers did, the innermost one counts, which started the "
-                    "process: torchrun under `srun torchrun`, Open MPI in `mpirun python`, srun if "
-                    "a rank starts `srun`. sonde finds the innermost launcher in the environments "
-                    "of the parent processes; if it cannot read them, the first of this table "
-                    "counts. `SONDE_TAGS=rank=N` overrides all.\n\n"
-                    "| variable | launcher | counts |\n|---|---|---|\n");
+    buf_printf(out,
+               "\n## Ranks\n\n"
+               "Everything that a program emits has the tag `rank` if its launcher gave it a "
+               "rank. If several launchers did, the innermost one counts, the one that started the "
+               "process: torchrun under `srun torchrun`, Open MPI in `mpirun python`, srun if "
+               "a rank starts `srun`. sonde finds the innermost launcher in the environments "
+               "of the parent processes; if it cannot read them, the first of this table "
+               "counts. `SONDE_TAGS=rank=N` overrides all.\n\n"
+               "| variable | launcher | counts |\n|---|---|---|\n");
     for (size_t i = 0; i < sizeof rank_rows / sizeof *rank_rows; i++) {
         buf_printf(out, "| `%s` | ", rank_rows[i].rank);
         add_cell(out, rank_rows[i].launchers);

@@ -10,7 +10,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-// Optimal string alignment: three rows of the table are enough.
+// Computes the optimal string alignment. Three rows of its table are enough.
 size_t nearest_distance(struct str a, struct str b)
 {
     size_t rows[3][NEAREST_SIZE_MAX + 1];
@@ -38,7 +38,7 @@ size_t nearest_distance(struct str a, struct str b)
 void nearest_offer(struct nearest *n, struct str candidate)
 {
     size_t distance = nearest_distance(n->typed, candidate);
-    // One edit in short words, one for each three letters in longer ones.
+    // Allow one edit in short words, and one for each three letters in longer ones.
     size_t allowed = n->typed.size < 3 ? 1 : least(n->typed.size / 3 + 1, 4);
     if (distance > allowed && n->typed.size >= 2 && str_starts(candidate, n->typed))
         distance = allowed;

@@ -1,7 +1,7 @@
-// nearest.h - "did you mean …?"
+// nearest.h - finds suggestions for "did you mean …?".
 //
-// Finds the candidate with the fewest edits (insert, delete, replace, swap neighbours) from the
-// typed word. A candidate that begins with the typed word counts as near, too. Case is ignored.
+// It finds the candidate that needs the fewest edits (insert, delete, replace, swap neighbours) to
+// become the typed word. A candidate that begins with the typed word is near, too. Case is ignored.
 // Distant candidates are not suggested.
 #ifndef SONDE_CLI_NEAREST_H
 #define SONDE_CLI_NEAREST_H
@@ -21,10 +21,11 @@ static inline struct nearest nearest_to(struct str typed)
     return (struct nearest){.typed = typed};
 }
 
-// The candidate's bytes must live as long as `best` is used.
+// Offers a candidate. Its bytes must live as long as `best` is used.
 void nearest_offer(struct nearest *n, struct str candidate);
 
-// The number of edits between two words; SIZE_MAX if one is longer than NEAREST_SIZE_MAX.
+// Returns the number of edits between two words, or SIZE_MAX if one is longer than
+// NEAREST_SIZE_MAX.
 size_t nearest_distance(struct str a, struct str b);
 
 #endif

@@ -18,7 +18,7 @@ static bool is_set(const char *name)
     return value && *value;
 }
 
-// The first program of $BROWSER, a list that is separated by colons.
+// Chooses the first program in $BROWSER, a list separated by colons.
 static bool choose_browser(char *out, size_t size)
 {
     if (is_set("BROWSER")) {
@@ -48,8 +48,8 @@ static int write_link(const char *url, const char *folder, char file[OPEN_PAGE_P
     return rc;
 }
 
-// The browser outlives this process: it has a process group of its own, no blocked signals, and no
-// output on this terminal.
+// Starts the browser. It outlives this process, so it gets a process group of its own, no blocked
+// signals, and no output on this terminal.
 static int start_browser(const char *program, const char *file)
 {
     extern char **environ;

@@ -236,7 +236,7 @@ static const char *option_nearest(enum command_id command, struct str typed)
     return near.best.data;
 }
 
-// NULL: no other launcher has such an option.
+// Returns NULL if no other launcher has such an option.
 static const char *words_for(struct str name)
 {
     for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
@@ -278,8 +278,8 @@ static int set_flag_value(struct options *o, int id, const char *shown, int show
     return status;
 }
 
-// Parses "--name", "--name=value" or "--name value". *at is the index in argv, and becomes that of
-// the last used word.
+// Parses "--name", "--name=value" or "--name value". *at is the index in argv; it becomes the index
+// of the last word that was used.
 static int parse_long(struct options *o, int argc, char **argv, int *at, struct error *e)
 {
     const char *word = argv[*at];
@@ -376,10 +376,10 @@ int options_parse_flags(enum command_id command, int argc, char **argv, struct o
     if (o->argument_count < argc)
         argv[o->argument_count] = NULL;
     if (o->argument_count < row->least)
-        return error_set(e, -EINVAL, "something is missing: sonde %s %s", row->name,
+        return error_set(e, -EINVAL, "an argument is missing: sonde %s %s", row->name,
                          row->arguments);
     if (o->argument_count > row->most)
-        return error_set(e, -EINVAL, "'%.80s' is too much; see sonde %s --help",
+        return error_set(e, -EINVAL, "'%.80s' is one argument too many; see sonde %s --help",
                          o->arguments[row->most], row->name);
     return 0;
 }

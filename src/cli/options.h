@@ -1,9 +1,9 @@
 // options.h - the values of all options, from the command line, the environment and the
 // configuration file.
 //
-// Three tables define everything: commands (commands.def), options (options.def) and exit codes
-// (exits.def). Parsing, help, configuration keys, man pages, completion and docs/cli.md are
-// generated from them; no other place describes an option.
+// Three tables define commands (commands.def), options (options.def) and exit codes (exits.def).
+// Parsing, help, configuration keys, man pages, completion and docs/cli.md use only these tables;
+// no other place describes an option.
 //
 // The first source that sets an option wins: flag, environment, the named configuration file, the
 // user's file, the system's file, default (config.h).
@@ -45,7 +45,7 @@ enum exit_code {
 
 enum option_type {
     OPTION_FLAG,
-    OPTION_OPTIONAL, // an optional text: --name (then it is empty), --name=TEXT
+    OPTION_OPTIONAL, // a text that may be omitted: --name (then it is empty), --name=TEXT
     OPTION_INT,
     OPTION_SECONDS,
     OPTION_SIZE,
@@ -55,7 +55,7 @@ enum option_type {
     OPTION_SOURCES,
     OPTION_SCRIPTS,
     OPTION_NAME, // name of a run
-    OPTION_TAGS, // KEY=VALUE, one a line; flags add up
+    OPTION_TAGS, // KEY=VALUE, one per line; several flags add up
 };
 
 struct option_row {
@@ -104,7 +104,7 @@ static inline bool option_set_by_files(const struct option_row *row, enum comman
     return option_on(row, command) || (command == COMMAND_CONFIG && row->key[0]);
 }
 
-// The weakest source first.
+// In ascending order of priority.
 enum option_source {
     FROM_NOWHERE,
     FROM_DEFAULT,
@@ -117,10 +117,10 @@ enum option_source {
 
 struct option_value {
     enum option_source source;
-    const char *text; // as written; NULL if no source sets it
+    const char *text; // as the user wrote it; NULL if no source sets it
     double number;    // value of INT, SECONDS, SIZE; FLAG: 0 or 1
-    char *owned;      // the text, if it is a copy (from a file)
-    size_t line;      // in the file that set it
+    char *owned;      // a copy of the text (from a file), or NULL
+    size_t line;      // line in the file that has set it
 };
 
 struct options {
@@ -132,26 +132,26 @@ struct options {
     char auth_key[TOKEN_TEXT_MAX]; // from the configuration file; "" = none
 };
 
-// Reads argv (argc words after the command's name, then NULL) into *o, and fills in defaults.
-// -EINVAL with a message of one line. Texts and array stay in argv: `sonde run` allocates nothing
-// here, so that it can execute its command even without memory. *wants_help: --help was given, and
-// the rest was not read.
+// Reads argv (argc words after the command's name, then NULL) into *o, and sets defaults. Returns
+// 0, or -EINVAL with a message of one line. Texts and the array stay in argv. `sonde run` allocates
+// no memory here, so that it can execute its command even if memory is exhausted. *wants_help:
+// --help was given, and the rest was not read.
 int options_parse_flags(enum command_id command, int argc, char **argv, struct options *o,
                         bool *wants_help, struct error *e);
 
-// Fills in values that flags did not set, from the environment, then from the configuration files.
-// -EINVAL or the error of reading the named file.
+// Sets the values that flags did not set, from the environment, then from the configuration files.
+// Returns 0, -EINVAL, or the error of reading the named file.
 int options_complete(struct options *o, struct error *e);
 
-// The first variable of the row's list that is set and not empty: returns its text and copies its
-// name; NULL if there is none.
+// Finds the first variable in the row's list that is set and not empty. Returns its text and copies
+// its name; NULL if there is none.
 const char *option_variable(const struct option_row *row, char *name, size_t name_size);
 
-// Frees what options_* allocated.
+// Frees the memory that options_* have allocated.
 void options_free(struct options *o);
 
-// Sets a value from `text` if it is valid for the row; else -EINVAL with the reason, which does not
-// name the source of the value.
+// Sets a value if `text` is valid for the row. Otherwise returns -EINVAL with the reason, which
+// does not name the source of the value.
 int options_set(struct options *o, enum option_id id, const char *text, enum option_source source,
                 struct error *e);
 
@@ -170,16 +170,16 @@ static inline int options_int(const struct options *o, enum option_id id)
     return (int)o->value[id].number;
 }
 
-// NULL if no source sets it, and it has no default.
+// Returns NULL if no source sets the option, and it has no default.
 static inline const char *options_text(const struct options *o, enum option_id id)
 {
     return o->value[id].text;
 }
 
-// Describes the valid values of a row: "a whole number from 0 to 4".
+// Describes the valid values of a row, "a whole number from 0 to 4".
 void option_expects(const struct option_row *row, char *out, size_t size);
 
-// --runs-size and --runs-age.
+// Reads --runs-size and --runs-age.
 struct runs_limits options_runs_limits(const struct options *o);
 
 enum command_id command_find(const char *name); // COMMAND_COUNT for an unknown name

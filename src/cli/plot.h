@@ -5,9 +5,9 @@
 
 #include "query/query.h"
 
-// Draws few series: the name, then "least LINE greatest, last". All lines share one time range;
-// each has its own scale. A character shows the mean of its points, and a blank means no points.
-// The times of both ends are below the lines. `unit` may be empty.
+// Draws a few series. A line has the name, then "least LINE greatest, last". All lines have the
+// same time range, but each has its own scale. A character shows the mean of its points; a blank
+// means that there are none. The times of both ends are below the lines. `unit` may be empty.
 void plot_series(struct buf *out, const struct query_result *result, struct str unit);
 
 #endif

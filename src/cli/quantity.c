@@ -16,7 +16,7 @@ static void scaled(double value, double step, const char *const *prefixes, size_
                    char out[QUANTITY_MAX])
 {
     size_t i = 0;
-    // 999.6 would be rounded to 1000, so it becomes 1 of the next prefix.
+    // 999.6 would be rounded to 1000, so use the next prefix.
     while (fabs(value) >= step * 0.9995 && i + 1 < count) {
         value /= step;
         i++;
@@ -106,7 +106,7 @@ bool quantity_parse_bytes(struct str s, double *out)
     return true;
 }
 
-// "90", "90s", "1.5m", "2h", "1d".
+// Parses "90", "90s", "1.5m", "2h", "1d".
 bool quantity_parse_seconds(struct str s, double *out)
 {
     static const struct {

@@ -13,18 +13,18 @@
 
 enum { QUANTITY_MAX = 16, QUANTITY_WIDTH = 6 };
 
-// NaN is "-". `unit` may be NULL.
+// Writes a value. NaN is "-". `unit` may be NULL.
 void quantity_text(double value, const char *unit, char out[QUANTITY_MAX]);
-// "350ms", "4.5s", "3m20s", "2h05m", "3d4h".
+// Writes "350ms", "4.5s", "3m20s", "2h05m" or "3d4h".
 void quantity_duration(int64_t ns, char out[QUANTITY_MAX]);
-// "2026-11-23 06:04:14", local time.
+// Writes "2026-11-23 06:04:14", local time.
 enum { QUANTITY_TIME_MAX = 32 };
 void quantity_time(int64_t t_ns, char out[QUANTITY_TIME_MAX]);
-// The text behind a value of the unit: "B/s", "%", "W"; "" if it has none.
+// Returns the text after a value of this unit: "B/s", "%", "W"; "" if it has none.
 const char *quantity_unit(const char *unit, int rate);
 
-// Parses "512M", "2GiB": powers of 1024. quantity_parse_seconds parses "90", "5m", "2h", "1.5d".
-// False: invalid.
+// Parses "512M" or "2GiB", in powers of 1024. quantity_parse_seconds parses "90", "5m", "2h",
+// "1.5d". Returns false for an invalid text.
 bool quantity_parse_bytes(struct str s, double *out);
 bool quantity_parse_seconds(struct str s, double *out);
 

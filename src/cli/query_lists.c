@@ -83,7 +83,7 @@ static void add_span(struct columns *table, const json_t *row, bool csv)
             (double)(data_request_number(row, "end_ns") - data_request_number(row, "start_ns")) /
                 NS_PER_S);
     else
-        columns_cell(table, "%s", csv ? "" : "-"); // not ended
+        columns_cell(table, "%s", csv ? "" : "-"); // the span has not ended
     columns_text(table, str_of(data_request_text(row, "node")));
     tags_cell(table, row);
 }
@@ -135,7 +135,8 @@ static void write_json(struct json_writer *w, const json_t *value)
         {
             json_key(w, str_of(key));
             if (json_is_integer(member) && (strcmp(key, "id") == 0 || strcmp(key, "parent") == 0))
-                json_put_u64(w, (uint64_t)json_integer_value(member)); // client_list
+                // the inverse of client_list's conversion
+                json_put_u64(w, (uint64_t)json_integer_value(member));
             else
                 write_json(w, member);
         }
@@ -166,7 +167,7 @@ static void write_json(struct json_writer *w, const json_t *value)
     }
 }
 
-// Times in milliseconds, as in the points' JSON.
+// Writes a series. Times are milliseconds, as in the JSON of points.
 static void write_series(struct json_writer *w, const json_t *row)
 {
     json_begin_object(w);
@@ -199,7 +200,7 @@ static void rows_as_json(const struct list *l, json_t *const *rows, size_t count
 
 // ---------------------------------------------------------------- requests
 
-int query_lists_wanted(const struct options *o)
+int query_lists_given(const struct options *o)
 {
     return options_flag(o, OPT_LIST) + (options_text(o, OPT_SPANS) != NULL) +
            options_flag(o, OPT_ANNOTATIONS) + (options_text(o, OPT_TAGS) != NULL);

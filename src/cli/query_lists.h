@@ -5,8 +5,8 @@
 
 #include "cli/data_request.h"
 
-// The number of options given among --list, --spans, --annotations and --tags.
-int query_lists_wanted(const struct options *o);
+// Returns how many of --list, --spans, --annotations and --tags are given.
+int query_lists_given(const struct options *o);
 
 // Prints the selected list as a table, CSV or JSON. Returns the exit code.
 int query_lists(struct data_request *a, const struct data_range *range);

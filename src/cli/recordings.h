@@ -11,7 +11,7 @@ enum { RECORDINGS_FILES_MAX = 16384 };
 struct recordings {
     char **paths; // paths of the files
     size_t count, capacity;
-    // for people: "running job 17"; empty if the user gave paths
+    // description for users, "running job 17"; empty if the user gave paths
     char what[FOLDER_PATH_MAX + 128];
 };
 

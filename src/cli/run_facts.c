@@ -41,7 +41,7 @@ static void flatten(json_t *to, const char *prefix, const char *key, const json_
 
 static void add_about(json_t *to, const json_t *about)
 {
-    // "name" and "note" are missing here, because their purpose is to distinguish runs.
+    // "name" and "note" are left out, because their purpose is to distinguish runs.
     static const char *const members[] = {"config",  "tags",        "git",     "nodes",
                                           "machine", "environment", "modules", "directory"};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)

@@ -11,10 +11,10 @@
 // NULL: out of memory.
 json_t *run_facts(const struct job *job);
 
-// Those of "about" alone (job.h); NULL, or without an object: an empty list.
+// Returns only the facts in "about" (job.h). If it is NULL or not an object, the list is empty.
 json_t *run_facts_of(const json_t *about);
 
-// Adds the facts of one more run to a side; a fact that differs between its runs gets all values.
+// Adds the facts of another run to a side. If a fact differs between its runs, it gets all values.
 void run_facts_join(json_t *side, const json_t *run);
 
 #endif

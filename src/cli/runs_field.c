@@ -42,7 +42,8 @@ static struct field number_field(struct runs_table *t, double number, enum field
     return f;
 }
 
-// Numeric texts such as "8" and "0.1" are compared as numbers, and shown unchanged.
+// Makes a field of a value. Numeric texts such as "8" and "0.1" are compared as numbers, and shown
+// unchanged.
 static struct field value_field(struct runs_table *t, const json_t *value)
 {
     struct field f = text_field(t, json_string_value(value));
@@ -52,7 +53,7 @@ static struct field value_field(struct runs_table *t, const json_t *value)
     return f;
 }
 
-// NULL: no such member.
+// Returns NULL if there is no such member.
 static const json_t *member(const json_t *object, struct str key)
 {
     char name[PARAMETERS_KEY_MAX + 1]; // longer than any key
@@ -92,7 +93,7 @@ static struct field nodes_field(struct runs_table *t, const struct runs_row *row
     const json_t *nodes = json_object_get(row->job.about, "nodes");
     if (nodes)
         return value_field(t, nodes);
-    // Recordings of older versions do not say it; each node has a file.
+    // Recordings of older versions do not contain the number of nodes, but each node has a file.
     return row->state == RUNS_ENDED && row->size.files
                ? number_field(t, (double)row->size.files, FIELD_PLAIN)
                : (struct field){0};
@@ -147,7 +148,7 @@ static bool is_built_in(struct str name)
 static const char *const statistics[] = {"min", "max", "mean", "sum", "count", "last"};
 enum { STATISTICS = sizeof statistics / sizeof *statistics };
 
-// Splits METRIC.STATISTIC. False: not of this form.
+// Splits METRIC.STATISTIC. Returns false if the column does not have this form.
 static bool is_statistic(struct str column, struct str *metric, const char **statistic)
 {
     for (size_t i = 0; i < STATISTICS; i++) {
@@ -162,7 +163,7 @@ static bool is_statistic(struct str column, struct str *metric, const char **sta
     return false;
 }
 
-// "job17: n2.sonde (unreadable: …)", once.
+// Notes "job17: n2.sonde (unreadable: …)", once.
 static void note_left_out(struct runs_table *t, const struct runs_row *row, const char *names)
 {
     struct buf line = {0};
@@ -184,7 +185,7 @@ static struct sonde_client *client_of(struct runs_table *t, struct runs_row *row
     json_t *nodes = NULL;
     char *missing = NULL;
     if (row->unreadable && row->state == RUNS_RUNNING)
-        return NULL; // it begins or ends just now
+        return NULL; // the run begins or ends at this moment
     if (row->unreadable)
         note_left_out(t, row, why.text);
     else if (client_list(row->client, "/sonde/v1/nodes", "nodes", &nodes, &missing, NULL) == 0)
@@ -194,7 +195,7 @@ static struct sonde_client *client_of(struct runs_table *t, struct runs_row *row
     return row->client;
 }
 
-// All points of all series put together by one function. False: there are none.
+// Combines all points of all series with one function. Returns false if there are none.
 static bool all_points(struct runs_table *t, struct runs_row *row, const char *metric,
                        const char *aggregator, const char *downsample, double *out)
 {
@@ -216,7 +217,7 @@ static bool all_points(struct runs_table *t, struct runs_row *row, const char *m
     return found;
 }
 
-// The latest point of any series.
+// Finds the latest point of any series.
 static bool last_point(struct sonde_client *client, const char *metric, double *out)
 {
     struct sonde_series_info *list;
@@ -281,14 +282,15 @@ static void take_parameters(const struct store_event *event, void *user)
     parameters_add_event(user, event);
 }
 
-// Those of run.json; while the run has none, those that are recorded so far.
+// Returns the parameters in run.json. If the run has none yet, returns those that are recorded so
+// far.
 static const json_t *parameters_of(struct runs_table *t, struct runs_row *row)
 {
     const json_t *kept = json_object_get(row->job.about, "config");
     if (kept || row->state == RUNS_ENDED)
         return kept;
-    struct sonde_client *client = row->asked ? NULL : client_of(t, row);
-    row->asked = true;
+    struct sonde_client *client = row->parameters_requested ? NULL : client_of(t, row);
+    row->parameters_requested = true;
     if (client)
         annotations_each(client, PARAMETERS_TAG, take_parameters, &row->parameters, NULL, NULL);
     return row->parameters.values;

@@ -53,7 +53,7 @@ static int read_conditions(const char *text, struct condition out[CONDITIONS_MAX
     return 0;
 }
 
-// Parses a condition's value in the unit of its column. False: not a number.
+// Parses a condition's value in the unit of its column. Returns false if it is not a number.
 static bool read_value(struct str text, enum field_unit unit, double *out)
 {
     char zone[LOCAL_ZONE_MAX];
@@ -121,19 +121,19 @@ int runs_select(struct runs_table *t, const char *conditions, struct error *e)
     struct condition all[CONDITIONS_MAX];
     size_t count;
     int rc = read_conditions(conditions, all, &count, e);
-    bool *wanted = rc ? NULL : calloc(t->count + 1, sizeof *wanted);
-    if (!rc && !wanted)
+    bool *keep = rc ? NULL : calloc(t->count + 1, sizeof *keep);
+    if (!rc && !keep)
         rc = error_set(e, -ENOMEM, "out of memory");
     for (size_t c = 0; c < count && !rc; c++)
         rc = runs_check_column(t, all[c].column, e);
     for (size_t i = 0; i < t->count && !rc; i++) {
-        wanted[i] = true;
-        for (size_t c = 0; c < count && !rc && wanted[i]; c++)
-            rc = holds(t, &t->rows[i], &all[c], &wanted[i], e);
+        keep[i] = true;
+        for (size_t c = 0; c < count && !rc && keep[i]; c++)
+            rc = holds(t, &t->rows[i], &all[c], &keep[i], e);
     }
     if (!rc)
-        runs_table_keep(t, wanted);
-    free(wanted);
+        runs_table_keep(t, keep);
+    free(keep);
     return rc;
 }
 
@@ -147,8 +147,8 @@ static bool has_id(const struct runs_table *t, const char *word)
 
 int runs_pick(struct runs_table *t, char *const *words, size_t count, struct error *e)
 {
-    bool *wanted = calloc(t->count + 1, sizeof *wanted);
-    int rc = wanted ? 0 : error_set(e, -ENOMEM, "out of memory");
+    bool *keep = calloc(t->count + 1, sizeof *keep);
+    int rc = keep ? 0 : error_set(e, -ENOMEM, "out of memory");
     for (size_t w = 0; w < count && !rc; w++) {
         struct nearest near = nearest_to(str_of(words[w]));
         bool found = false, is_id = has_id(t, words[w]);
@@ -157,7 +157,7 @@ int runs_pick(struct runs_table *t, char *const *words, size_t count, struct err
             bool is =
                 is_id ? strcmp(words[w], id) == 0
                       : fnmatch(words[w], id, 0) == 0 || (*name && fnmatch(words[w], name, 0) == 0);
-            wanted[i] |= is;
+            keep[i] |= is;
             found |= is;
             nearest_offer(&near, str_of(id));
             if (*name)
@@ -171,8 +171,8 @@ int runs_pick(struct runs_table *t, char *const *words, size_t count, struct err
                                  words[w]);
     }
     if (!rc && count)
-        runs_table_keep(t, wanted);
-    free(wanted);
+        runs_table_keep(t, keep);
+    free(keep);
     return rc;
 }
 
@@ -223,7 +223,7 @@ static int sort_by(struct runs_table *t, struct str column, bool largest_first, 
 
 int runs_sort(struct runs_table *t, const char *columns, struct error *e)
 {
-    // The last column first, because sorting is stable.
+    // Sort by the last column first, because sorting is stable.
     struct str rest = str_of(columns);
     int rc = 0;
     while (rest.size && !rc) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Takes over the job. False: out of memory.
+// Adds a row, and takes over the job. Returns false if memory is exhausted.
 static bool add_row(struct runs_table *t, size_t *capacity, struct job *job, const char *path,
                     struct runs_size size, enum runs_state state)
 {
@@ -24,7 +24,7 @@ static bool add_row(struct runs_table *t, size_t *capacity, struct job *job, con
     return room;
 }
 
-// Adds the jobs in the run folders: running ones, or with `dead` those whose launcher was killed.
+// Adds the jobs in the run folders: running jobs, or with `dead` jobs whose launcher was killed.
 static int add_here(struct runs_table *t, size_t *capacity, const char *base, bool dead,
                     struct error *e)
 {
@@ -99,11 +99,11 @@ void runs_table_free(struct runs_table *t)
     *t = (struct runs_table){0};
 }
 
-void runs_table_keep(struct runs_table *t, const bool *wanted)
+void runs_table_keep(struct runs_table *t, const bool *keep)
 {
     size_t kept = 0;
     for (size_t i = 0; i < t->count; i++) {
-        if (wanted[i])
+        if (keep[i])
             t->rows[kept++] = t->rows[i];
         else
             free_row(&t->rows[i]);

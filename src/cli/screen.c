@@ -72,8 +72,8 @@ static uint32_t code_point(const unsigned char *s, size_t n)
     return c;
 }
 
-// The width of a character in columns: 0 (combines with the previous one), 1 or 2. Ranges of East
-// Asian width W and F, and of combining marks, as blocks.
+// Returns the width of a character in columns: 0 (it combines with the previous one), 1 or 2. The
+// ranges are those of East Asian width W and F, and of combining marks, as blocks.
 static int columns_of(uint32_t c)
 {
     static const struct {
@@ -116,7 +116,8 @@ static struct screen_cell *cell(struct screen *s, int row, int column)
     return &s->cells[(size_t)row * (size_t)s->columns + (size_t)column];
 }
 
-// An overwritten cell may be a half of a wide character: the other half becomes a blank.
+// Called before a cell is overwritten. If it is one half of a wide character, the other half
+// becomes a blank.
 static void split(struct screen *s, int row, int column)
 {
     struct screen_cell *c = cell(s, row, column);
@@ -130,7 +131,7 @@ static void split(struct screen *s, int row, int column)
     }
 }
 
-// `width` is 1 or 2, and both cells are on the screen.
+// Stores a character. `width` is 1 or 2, and both cells must be on the screen.
 static void put(struct screen *s, int row, int column, int width, const char *glyph, size_t size,
                 enum screen_style style)
 {
@@ -261,7 +262,7 @@ void screen_spark(struct screen *s, int row, int column, const double *values, i
     }
 }
 
-// ---------------------------------------------------------------- out
+// ---- output ----
 
 static bool same(const struct screen_cell *a, const struct screen_cell *b)
 {
@@ -279,7 +280,7 @@ static void style_out(struct buf *out, int style, bool colour)
     buf_add(out, text, strlen(text));
 }
 
-// True if the cell, or the other half of its character, has to be redrawn.
+// True if the cell, or the other half of its character, must be redrawn.
 static bool changed(const struct screen_cell *now, const struct screen_cell *before, int column,
                     int columns)
 {
@@ -301,7 +302,7 @@ void screen_update(struct buf *out, const struct screen *now, const struct scree
         const struct screen_cell *cells = &now->cells[(size_t)row * (size_t)now->columns];
         const struct screen_cell *old =
             all ? NULL : &before->cells[(size_t)row * (size_t)now->columns];
-        int at = -1; // column of the terminal's cursor; -1: in another row
+        int at = -1; // column of the terminal's cursor; -1: the cursor is in another row
         for (int i = 0; i < now->columns; i++) {
             if (!cells[i].size ||
                 (old ? !changed(cells, old, i, now->columns) : same(&cells[i], &blank)))

@@ -9,15 +9,15 @@
 // Reads the control token from --token-file (which it makes if it is missing), or makes a new one.
 int serve_token(const struct options *o, char out[TOKEN_TEXT_MAX], struct error *e);
 
-// Resolves aliases of built-in metrics, as aggregator_options.resolve_alias.
+// Resolves aliases of built-in metrics, for aggregator_options.resolve_alias.
 struct str serve_other_name(struct str name);
 
-// The server's limits from the options.
+// Reads the server's limits from the options.
 struct service_limits serve_limits(const struct options *o);
 
-// Serves without a control socket: prints its address on standard error, then serves until SIGINT
-// or SIGTERM. The address contains the view token if standard error is a terminal, or if the user
-// has no other source of the token (`from_file` false).
+// Serves without a control socket: prints the server's address on standard error, then serves until
+// SIGINT or SIGTERM. The address contains the view token if standard error is a terminal, or if the
+// user has no other source of the token (`from_file` is false).
 int serve_by_hand(const struct aggregator_options *options, bool from_file, struct error *e);
 
 // Called when the server listens, with its address and the URL of the page, which contains the view

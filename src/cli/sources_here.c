@@ -20,7 +20,7 @@ int sources_here(struct source_here out[SOURCES_HERE_MAX], struct error *e)
     int count = 0;
     for (; values && count < SOURCES_HERE_MAX && collect_source_name((size_t)count).size; count++)
         out[count] = (struct source_here){.name = collect_source_name((size_t)count)};
-    // A new instance has values only from the sample after its discovery on.
+    // A new instance has its first values in the sample after its discovery.
     for (int round = 0; values && round < 2; round++) {
         for (size_t i = 0; i < collect_set_count(c); i++) {
             struct collect_set set;

@@ -19,8 +19,8 @@
 #include <stdlib.h>
 
 enum {
-    BY_MAX = 16,       // keys of --by
-    CSV_TAGS_MAX = 12, // columns of tags; COLUMNS_MAX - 12 = 20 remain for others
+    BY_MAX = 16,       // maximum number of keys in --by
+    CSV_TAGS_MAX = 12, // columns of tags; COLUMNS_MAX - 12 = 20 columns remain for others
     NAME_TIME_DIGITS = 3,
 };
 
@@ -65,19 +65,19 @@ static int all_metrics(struct work *w, struct error *e)
 
 // ---------------------------------------------------------------- queries
 
-// Several threads take the expressions one by one. Each of them has the exact values of one
-// expression, 128 MB, and its slice, 64 MB.
-struct asked {
+// Expressions that several threads compute, one after another. Each thread holds the exact values
+// of one expression, 128 MB, and its slice, 64 MB.
+struct shared_queries {
     struct work *w;
     struct data_range range;
     struct statistics_recorded recorded;
     struct error *errors; // one for each expression; code 0: none
-    atomic_bool failed;   // no further expression is begun
+    atomic_bool failed;   // a thread has failed, so no further expression is begun
 };
 
 static void ask_one(void *user, size_t i)
 {
-    struct asked *a = user;
+    struct shared_queries *a = user;
     struct work *w = a->w;
     struct statistics_request r = {.expression = w->expressions.texts[i],
                                    .by = w->by[0] ? w->by : NULL,
@@ -91,7 +91,7 @@ static void ask_one(void *user, size_t i)
         atomic_store(&a->failed, true);
 }
 
-// The error of expression `i`, as far as possible with the name of a similar metric.
+// Sets the error of expression `i`, if possible with the name of a similar metric.
 static int explain(struct work *w, size_t i, const struct error *why, struct error *e)
 {
     struct expression x;
@@ -104,7 +104,7 @@ static int explain(struct work *w, size_t i, const struct error *why, struct err
 
 static int ask_all(struct work *w, const struct data_range *range, struct error *e)
 {
-    struct asked a = {.w = w, .range = *range};
+    struct shared_queries a = {.w = w, .range = *range};
     size_t count = w->expressions.count;
     char *missing = NULL;
     int rc = client_range(w->asking.client, &a.recorded.first_ns, &a.recorded.last_ns, &missing, e);
@@ -137,7 +137,7 @@ static void add_number(struct columns *c, double value)
         columns_text(c, (struct str){text, number_format(text, value)});
 }
 
-// Adds a quantity for people: "1.50KiB/s".
+// Adds a quantity in the form for people, "1.50KiB/s".
 static void add_quantity(struct columns *c, double value, const char *unit, bool rate)
 {
     char text[QUANTITY_MAX];
@@ -200,7 +200,7 @@ static void add_utc(struct columns *c, int64_t t_ns)
 static void table_row(struct work *w, struct columns *c, const struct statistics *s,
                       const struct sonde_stats_row *row)
 {
-    // The name shows that it is a rate.
+    // The title shows that the values are rates.
     struct buf name = {0};
     buf_printf(&name, "%s%s", s->rate ? "rate:" : "", s->metric);
     add_series(c, buf_cstr(&name), row->tags, row->tag_count);
@@ -230,7 +230,7 @@ static void table_row(struct work *w, struct columns *c, const struct statistics
         columns_cell(c, "-");
 }
 
-// Puts titles behind titles[0..n): those of peaks, or `all`. How many there are then.
+// Appends titles to titles[0..n): those of peaks, or `all`. Returns the new number.
 static size_t add_titles(const struct work *w, const char **titles, size_t n,
                          const char *const *all, size_t all_count)
 {
@@ -277,7 +277,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// The keys of all rows' tags, sorted.
+// Collects the keys of all rows' tags, sorted.
 static int all_keys(struct work *w, const char **keys, size_t *count, struct error *e)
 {
     *count = 0;
@@ -463,7 +463,7 @@ static int answer(struct work *w, struct error *e)
     return command_print(&out);
 }
 
-// A wrong expression is an error of the command line.
+// Checks the expressions first, because a wrong one is an error in the command line.
 static int check_expressions(struct work *w, struct error *e)
 {
     struct expression x;

@@ -1,10 +1,10 @@
-// statistics_spans.h - `sonde stats --spans`: the table of spans that a report has, too.
+// statistics_spans.h - `sonde stats --spans`: prints the table of spans that reports have, too.
 #ifndef SONDE_CLI_STATISTICS_SPANS_H
 #define SONDE_CLI_STATISTICS_SPANS_H
 
 #include "cli/options.h"
 
-// Answers the whole command line. Returns the exit code.
+// Executes the whole command line. Returns the exit code.
 int statistics_spans(const struct options *o);
 
 #endif

@@ -14,12 +14,12 @@ enum { INPUT_MAX = 256, SEQUENCE_WAIT_MS = 25 };
 
 static const char enter[] = "\033[?1049h\033[?25l\033[?7l",
                   leave[] = "\033[0m\033[?1006l\033[?1000l\033[?7h\033[?25h\033[?1049l",
-                  mouse_on[] = "\033[?1000h\033[?1006h", // presses, in decimal numbers
+                  mouse_on[] = "\033[?1000h\033[?1006h", // report presses, with decimal numbers
     mouse_off[] = "\033[?1006l\033[?1000l";
 
 static struct termios before;
 static volatile sig_atomic_t taken, resized, stopping, ending;
-static sigset_t outside; // the signals that were blocked before
+static sigset_t outside; // the signals that were blocked before terminal_take
 static unsigned char input[INPUT_MAX];
 static size_t input_size;
 static bool gone, mouse;
@@ -63,16 +63,16 @@ void terminal_size(int *columns, int *rows)
     }
 }
 
-// ---------------------------------------------------------------- taking and giving back
+// ---------------------------------------------------------------- taking and restoring
 
-// Calls only functions that a signal handler may call.
+// Restores the terminal. Calls only functions that a signal handler may call.
 static void give_back(void)
 {
     if (!taken)
         return;
     taken = 0;
     ssize_t ignored = write(STDOUT_FILENO, leave, sizeof leave - 1);
-    (void)ignored; // no way to report an error
+    (void)ignored; // an error cannot be reported here
     tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
 
@@ -146,7 +146,7 @@ int terminal_take(void)
     handle(endings, sizeof endings / sizeof endings[0], on_signal, &block);
     handle(others, sizeof others / sizeof others[0], on_signal, &block);
     handle(faults, sizeof faults / sizeof faults[0], on_fault, NULL);
-    signal(SIGPIPE, SIG_IGN); // write() reports it
+    signal(SIGPIPE, SIG_IGN); // write() reports a closed terminal
     sigprocmask(SIG_BLOCK, &block, &outside);
     atexit(give_back);
     return take_modes();
@@ -157,7 +157,8 @@ void terminal_give_back(void)
     give_back();
 }
 
-// Ends by the signal, like other programs, so that shells and schedulers see the reason.
+// Ends the process by the signal, as other programs end, so that shells and schedulers see the
+// reason.
 static void end_by(int number)
 {
     sigset_t one;
@@ -174,7 +175,7 @@ static void stop(void)
 {
     stopping = 0;
     give_back();
-    raise(SIGSTOP); // continues after this line on SIGCONT
+    raise(SIGSTOP); // SIGCONT continues after this line
     tcgetattr(STDIN_FILENO, &before);
     if (take_modes())
         gone = true;
@@ -246,7 +247,7 @@ static int number_key(int number)
     }
 }
 
-// "<BUTTON;COLUMN;ROW" and M for a press, m for a release. Of the buttons the left one and the
+// Parses "<BUTTON;COLUMN;ROW" and M for a press, m for a release. Only the left button and the
 // wheel count.
 static int mouse_key(size_t end)
 {
@@ -267,7 +268,8 @@ static int mouse_key(size_t end)
                                       : KEY_NONE;
 }
 
-// Parses a sequence after ESC: [ or O, numbers, a letter or ~. Drops an unknown one as a whole.
+// Parses a sequence after ESC: [ or O, numbers, a letter or ~. Drops an unknown sequence
+// completely.
 static int sequence(void)
 {
     bool of_mouse = input[2] == '<';
@@ -292,7 +294,7 @@ static int next_key(void)
     unsigned char c = input[0];
     if (c == 0x1b) {
         if (input_size == 1)
-            // the other bytes of an arrow key follow at once; otherwise it is the Escape key
+            // if the other bytes of an arrow key do not follow at once, it is the Escape key
             read_input(SEQUENCE_WAIT_MS);
         if (input_size > 2 && (input[1] == '[' || input[1] == 'O'))
             return sequence();

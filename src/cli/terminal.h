@@ -25,36 +25,36 @@ enum {
     KEY_ENTER,
     KEY_BACKSPACE,
     KEY_TAB,
-    KEY_CLICK, // of the mouse: terminal_mouse_row says where
+    KEY_CLICK, // a click of the mouse, on the row of terminal_mouse_row
     KEY_WHEEL_UP,
     KEY_WHEEL_DOWN,
     KEY_GONE, // the terminal is closed
 };
 
-// true if standard input and output are a terminal that understands escapes
+// true if standard input and output are a terminal that understands escape sequences
 bool terminal_is_one(void);
 bool terminal_is_utf8(void);
-// COLUMNS and LINES, or 80×24, without a terminal
+// stores the terminal's size; without a terminal, COLUMNS and LINES, or 80×24
 void terminal_size(int *columns, int *rows);
 
 int terminal_take(void); // returns 0 or a negative errno
 void terminal_give_back(void);
 
-// Whether clicks and the wheel come as keys. While they do, the terminal selects text only with
-// Shift, so they are off at first.
+// Switches mouse input on or off. While it is on, clicks and the wheel are keys, and the terminal
+// selects text only with Shift. So it is off at first.
 void terminal_mouse(bool on);
-int terminal_mouse_row(void); // from 0, of the last KEY_CLICK
+int terminal_mouse_row(void); // row of the last KEY_CLICK, from 0
 
-// Waits for a key. A character beyond ASCII is returned byte by byte, one per call. A signal that
-// ends the process ends it here, after restoring the terminal.
+// Waits for a key. A character beyond ASCII is returned one byte per call. If a signal ends the
+// process, it ends here, after the terminal is restored.
 int terminal_wait(int timeout_ms);
 // True if a key can be read at once. Handles pending signals, too.
 bool terminal_has_key(void);
-// True if, since the last call, the size has changed, or another program may have used the terminal
-// (stopped and continued).
+// True if, since the last call, the size has changed, or another program may have written to the
+// terminal (because this process was stopped and continued).
 bool terminal_changed(void);
 
-// Writes the whole text. False: the terminal is closed.
+// Writes the whole text. Returns false if the terminal is closed.
 bool terminal_write(struct str text);
 
 #endif

@@ -13,7 +13,7 @@
 #include <time.h>
 
 enum {
-    TAGS_AT_ONCE = 16, // metrics whose tags one tick asks for
+    TAGS_AT_ONCE = 16, // number of metrics whose tags one tick requests
     FAILURES_BEFORE_SEARCH = 3
 };
 static const int64_t FACTS_EACH_NS = INT64_C(2) * NS_PER_S, METRICS_EACH_NS = INT64_C(5) * NS_PER_S,
@@ -106,11 +106,11 @@ const struct top_metric *top_feed_metric(const struct top_feed *f, const char *n
     return NULL;
 }
 
-// Requests the tags of some metrics whose tags are unknown so far.
+// Requests the tags of some metrics whose tags are still unknown.
 static int ask_ranked(struct top_feed *f, struct error *e)
 {
-    int rc = 0, asked = 0;
-    for (size_t i = 0; i < f->metric_count && !rc && asked < TAGS_AT_ONCE; i++) {
+    int rc = 0, requested = 0;
+    for (size_t i = 0; i < f->metric_count && !rc && requested < TAGS_AT_ONCE; i++) {
         struct top_metric *metric = &f->metrics[i];
         struct buf path = {0};
         const json_t *tag;
@@ -118,7 +118,7 @@ static int ask_ranked(struct top_feed *f, struct error *e)
         size_t k;
         if (metric->tags_known || !metric->user)
             continue;
-        asked++;
+        requested++;
         buf_add_str(&path, STR("/sonde/v1/tags"));
         client_add_parameter(&path, "metric", metric->name);
         rc = path.failed ? error_set(e, -ENOMEM, "out of memory")
@@ -193,7 +193,7 @@ static int ask_all(struct top_feed *f, struct top_model *m, int64_t now_ns, stru
     f->take_late = due(&f->late_at_ns, LATE_EACH_NS, now_ns);
     for (size_t i = 0; i < m->table_count && !rc; i++)
         rc = top_feed_ask_table(f, m, &m->tables[i], e);
-    // Last, because they may take the longest.
+    // This comes last, because it may take the longest.
     if (!rc && due(&f->restarts_at_ns, FINDINGS_EACH_NS, now_ns))
         rc = top_feed_ask_restarts(f, &m->job, e);
     if (!rc && due(&f->findings_at_ns, FINDINGS_EACH_NS, now_ns))
@@ -201,7 +201,8 @@ static int ask_all(struct top_feed *f, struct top_model *m, int64_t now_ns, stru
     return rc;
 }
 
-// The job has ended, or has another address: searches by its id for the job or its recording.
+// Called if the job has ended, or has another address. Searches for the job or its recording by the
+// job's id.
 static void search_job(struct top_feed *f, struct top_model *m)
 {
     struct sonde_client *found;

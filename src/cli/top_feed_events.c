@@ -1,4 +1,4 @@
-// top_feed_events.c - spans and annotations, findings, restarts.
+// top_feed_events.c - requests spans and annotations, findings, restarts.
 #include "cli/top_feed_internal.h"
 
 #include "base/clock.h"
@@ -29,7 +29,7 @@ static const char *tags_text(const json_t *tags, struct arena *arena)
     return copy ? copy : "";
 }
 
-// What tells the processes of a node apart.
+// Returns the tag that distinguishes the processes of a node.
 static const char *process_of(const json_t *tags, struct arena *arena)
 {
     static const char *const keys[] = {"rank", "worker", "pid"};
@@ -66,7 +66,7 @@ static int add_events(struct top_feed *f, struct top_model *m, const char *path,
             .id = data_request_number(event, "id"),
             .parent = data_request_number(event, "parent")};
         if (!own->text || !own->node || !own->process)
-            m->event_count--; // no memory
+            m->event_count--; // without memory, the event is dropped
     }
     json_decref(events);
     return 0;
@@ -102,7 +102,7 @@ static const char *text_in(struct arena *arena, const json_t *object, const char
     return copy ? copy : "";
 }
 
-// "gpu 1 on n2", "rank 3 on n2", "n2 core=4"
+// Writes "gpu 1 on n2", "rank 3 on n2", or "n2 core=4".
 static const char *member_text(const json_t *tags, struct arena *arena)
 {
     struct buf text = {0};
@@ -155,8 +155,8 @@ static void take_findings(struct top_model *m, const json_t *findings)
     }
 }
 
-// The half hour before the time shown. A server that cannot compare (an older one; a range that
-// takes it too long) leaves the rest of the picture as it is.
+// Requests the findings for the half hour before the displayed time. If the server cannot compare
+// (an older version, or a range that takes too long), the rest of the picture stays.
 int top_feed_ask_findings(struct top_feed *f, struct top_model *m, struct error *e)
 {
     char path[160];
@@ -179,7 +179,8 @@ int top_feed_ask_findings(struct top_feed *f, struct top_model *m, struct error 
     return 0;
 }
 
-// The launcher annotates each attempt of a command that may be restarted with its number.
+// Requests the restarts. If a command may be restarted, the launcher annotates each attempt with
+// its number.
 int top_feed_ask_restarts(struct top_feed *f, struct top_job *job, struct error *e)
 {
     char path[128];

@@ -1,4 +1,4 @@
-// top_feed_points.c - the points of a table: its queries, and their answers in its rows.
+// top_feed_points.c - sends the queries of a table, and stores their points in its rows.
 #include "cli/top_feed_internal.h"
 
 #include "base/clock.h"
@@ -12,7 +12,7 @@ enum {
     QUERIES_MAX = 96,
 };
 
-struct asked {
+struct table_request {
     const struct top_model *m;
     struct top_table *t;
     int64_t start_ns, end_ns; // end 0: now
@@ -33,7 +33,7 @@ static void write_filter(struct json_writer *w, const char *key, const char *typ
     json_end_object(w);
 }
 
-static void write_query(struct asked *a, size_t column, const char *metric, bool counter,
+static void write_query(struct table_request *a, size_t column, const char *metric, bool counter,
                         const char *row)
 {
     const struct top_column *c = &a->t->columns[column];
@@ -42,7 +42,7 @@ static void write_query(struct asked *a, size_t column, const char *metric, bool
              counter ? "last" : c->function);
     json_begin_object(&a->w);
     json_key_string(&a->w, "metric", str_of(metric));
-    // Of a counter that users emit the sum of all series says how fast it goes.
+    // The sum of all series shows how fast a counter of users grows.
     json_key_string(&a->w, "aggregator",
                     str_of(counter && row && column == 0 ? "sum" : c->aggregator));
     json_key_string(&a->w, "downsample", str_of(downsample));
@@ -79,7 +79,7 @@ static void write_time(struct json_writer *w, const char *key, int64_t ns)
     json_key_string(w, key, str_of(text));
 }
 
-static void begin(struct top_feed *f, struct asked *a)
+static void begin(struct top_feed *f, struct table_request *a)
 {
     f->body.size = 0;
     a->count = 0;
@@ -92,7 +92,7 @@ static void begin(struct top_feed *f, struct asked *a)
     json_begin_array(&a->w);
 }
 
-static int send_all(struct top_feed *f, struct asked *a, struct error *e)
+static int send_all(struct top_feed *f, struct table_request *a, struct error *e)
 {
     struct http_answer answer = {0};
     struct sonde_result *result = NULL;
@@ -104,7 +104,7 @@ static int send_all(struct top_feed *f, struct asked *a, struct error *e)
                             : client_ask(f->client, "/sonde/v1/query?format=binary",
                                          buf_str(&f->body), 0, &answer, e);
     if (rc == -EINVAL)
-        return 0; // no node has the metric any more, so it has no values
+        return 0; // no node has the metric any more, so it has no new values
     if (!rc)
         rc = result_read(&answer, &result, e);
     if (!rc && top_feed_take(a->t, a->columns, a->rows, a->count, result))
@@ -121,7 +121,8 @@ static const char *value_of(const struct sonde_series *s, const char *key)
     return "";
 }
 
-// The row's key and name: "n1", "n1 gpu 0", "n1 4711 python3", or of a series all of its tags.
+// Finds the row of a series, whose key and name are "n1", "n1 gpu 0", "n1 4711 python3", or all
+// tags of the series.
 static struct top_row *row_of(struct top_table *t, const struct sonde_series *s)
 {
     char name[TOP_TEXT_MAX];
@@ -160,7 +161,7 @@ static void take_series(struct top_table *t, size_t column, const char *name, in
     }
     for (size_t k = 0; k < s->count; k++) {
         int64_t bucket = s->time_ns[k] / t->bucket_ns;
-        if (!counter || bucket < newest) // the newest bucket of a counter has only a part
+        if (!counter || bucket < newest) // the newest bucket of a counter is incomplete
             top_table_put(t, row, column, bucket, s->values[k]);
     }
 }
@@ -185,8 +186,9 @@ int top_feed_take(struct top_table *t, const size_t *columns, const char *const 
     return 0;
 }
 
-// Of a GPU all that is measured of it, of a rank or a node what users emit.
-static bool is_asked(const struct top_model *m, const struct top_metric *metric)
+// True if the view shows the metric: of a GPU all of its metrics, of a rank or a node the metrics
+// that users emit.
+static bool is_shown(const struct top_model *m, const struct top_metric *metric)
 {
     return metric->user || (m->kind == TOP_MEMBER && strcmp(m->member_key, "gpu") == 0);
 }
@@ -196,7 +198,7 @@ int top_feed_ask_table(struct top_feed *f, struct top_model *m, struct top_table
 {
     bool follows = m->job.live && !m->at_ns;
     int64_t end = m->at_ns ? m->at_ns : m->job.last_ns, last = end / t->bucket_ns;
-    struct asked a = {.m = m, .t = t, .end_ns = follows ? 0 : end};
+    struct table_request a = {.m = m, .t = t, .end_ns = follows ? 0 : end};
     int rc = 0;
     if (!end || (!follows && t->newest == last))
         return 0;
@@ -219,7 +221,7 @@ int top_feed_ask_table(struct top_feed *f, struct top_model *m, struct top_table
             write_query(&a, c, t->columns[c].metric, t->columns[c].counter, NULL);
     } else {
         for (size_t i = 0; i < f->metric_count && !rc; i++) {
-            if (!is_asked(m, &f->metrics[i]))
+            if (!is_shown(m, &f->metrics[i]))
                 continue;
             if (a.count + t->column_count > QUERIES_MAX) {
                 rc = send_all(f, &a, e);

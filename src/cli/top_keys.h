@@ -35,9 +35,9 @@ enum top_action {
 enum { TOP_KEY_CODES_MAX = 3 };
 
 struct top_key {
-    int codes[TOP_KEY_CODES_MAX]; // of terminal.h; 0: end of the list
+    int codes[TOP_KEY_CODES_MAX]; // codes of terminal.h; 0 ends the list
     enum top_action action;
-    // For the help; a row without `label` continues the row above it.
+    // Texts of the help. A row without `label` continues the row above it.
     const char *label, *does;
 };
 

@@ -30,7 +30,7 @@ static const struct top_column gpu_columns[] = {
     {"TEMP", "gpu_temperature_celsius", "avg", "avg", false, "celsius", 0},
 };
 static const struct top_column process_columns[] = {
-    // of one processor; may exceed 100
+    // percent of one processor; may exceed 100
     {"CPU %", "process_cpu_seconds_total", "sum", NULL, true, "number", 100},
     {"MEM", "process_resident_bytes", "sum", "avg", false, "bytes", 0},
     {"READ", "process_read_bytes_total", "sum", NULL, true, "bytes", 0},
@@ -319,7 +319,7 @@ static int by_name(const void *a, const void *b)
     return str_compare_natural(str_of(x->name), str_of(y->name));
 }
 
-// Ascending; rows without a value last in both directions.
+// Compares in ascending order; in both directions, rows without a value come last.
 static int by_value(const struct ordered *x, const struct ordered *y, int direction)
 {
     if (isnan(x->value) || isnan(y->value))
@@ -390,7 +390,7 @@ static bool finding_shown(const struct top_model *m, const struct top_finding *f
     return contains(f->member, m->filter) || contains(f->what, m->filter);
 }
 
-// qsort passes no argument from the caller; only one thread draws.
+// A global variable, because qsort passes no argument from its caller. Only one thread draws.
 static const struct top_model *sorted;
 
 static int signum(int64_t a, int64_t b)
@@ -398,8 +398,8 @@ static int signum(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-// Spans first, by process and start, so that a span is below its parent; then annotations, newest
-// first.
+// Compares two events: spans come first, by process and start, so that a span is below its parent;
+// then annotations, the newest first.
 static int by_process(const struct top_event *x, const struct top_event *y)
 {
     if (x->annotation)
@@ -464,12 +464,13 @@ void top_model_nest(struct top_model *m)
         struct top_event *e = &m->events[i];
         int64_t parent = e->parent;
         e->depth = 0;
-        // An ended parent is not in the list. The limit stops at cycles of damaged ids.
+        // If a parent has ended, it is not in the list. The limit ends the search for damaged ids
+        // that form a circle.
         for (size_t k = 0; parent && k < m->event_count && e->depth < (int)m->event_count; k++)
             if (!m->events[k].annotation && m->events[k].id == parent) {
                 parent = m->events[k].parent;
                 e->depth++;
-                k = SIZE_MAX; // restarts from the first one
+                k = SIZE_MAX; // restart at the first event
             }
     }
 }

@@ -18,7 +18,7 @@ enum {
     NAME_MOST = 40,
     UNIT_WIDTH = 8,
     LABEL_WIDTH = 15,
-    NARROW = 72, // columns for the names of all views and a time
+    NARROW = 72, // screens with fewer columns have no room for the names of all views and a time
     WIDE = 116,
 };
 
@@ -65,7 +65,7 @@ static void draw_facts(struct screen *s, const struct top_model *m)
     quantity_text((double)job->dropped, "", dropped);
     int at = screen_printf(s, 1, 0, s->columns, STYLE_PLAIN, "%zu node%s", job->nodes,
                            job->nodes == 1 ? "" : "s");
-    bool narrow = s->columns < NARROW; // on a narrow screen, only what needs action
+    bool narrow = s->columns < NARROW; // on a narrow screen, only facts that need action are shown
     if (job->level && !narrow)
         at += screen_printf(s, 1, at, s->columns - at, STYLE_PLAIN, "  level %d", job->level);
     if (!narrow)
@@ -165,7 +165,7 @@ static const char *const explanations[] = {
     "- is no value, ! a member that is slow or silent now (view 7 says why).",
 };
 
-// Returns a line of the help; false behind the last one.
+// Writes a line of the help. Returns false after the last one.
 static bool help_line(size_t line, char out[160])
 {
     for (size_t i = 0; i < top_key_count; i++)
@@ -222,9 +222,9 @@ static void widen_extent(const double *values, int count, double *least, double 
         }
 }
 
-// The rows of a column share a scale, so that they are comparable. The scale of built-in metrics
-// begins at 0, so that the noise of an idle node looks small; that of users' metrics begins at
-// their least value.
+// Chooses the scale. The rows of a column share it, so that they are comparable. For built-in
+// metrics it begins at 0, so that the noise of an idle node looks small. For users' metrics it
+// begins at their least value.
 static void scale(const struct top_table *t, struct layout *l)
 {
     double values[TOP_BUCKETS];
@@ -273,7 +273,7 @@ static void lay_out(const struct screen *s, const struct top_table *t, struct la
     scale(t, l);
 }
 
-// A metric in a table of metrics has a scale of its own.
+// Draws a sparkline. A metric in a table of metrics has a scale of its own.
 static void draw_spark(struct screen *s, int row, int at, int width, const struct top_table *t,
                        const struct layout *l, const struct top_row *r, size_t c)
 {
@@ -301,7 +301,7 @@ static void draw_cell(struct screen *s, int row, int at, int graph, const struct
     if (share && graph < 2 * GRAPH_LEAST) {
         screen_bar(s, row, at + VALUE_WIDTH + 1, graph, value / 100,
                    high ? STYLE_BAR_HIGH : STYLE_BAR);
-    } else if (share) { // width for both
+    } else if (share) { // there is room for both
         int bar = graph / 2;
         screen_bar(s, row, at + VALUE_WIDTH + 1, bar, value / 100,
                    high ? STYLE_BAR_HIGH : STYLE_BAR);
@@ -373,7 +373,7 @@ static void draw_tables(struct screen *s, struct top_model *m)
         size_t n = order ? top_table_order(m, t, order) : 0;
         struct layout l;
         lay_out(s, t, &l);
-        int title = line < top ? top : line; // stays visible while its rows scroll
+        int title = line < top ? top : line; // the title stays visible while its rows scroll
         if (title < bottom && (line >= top || line + (int)n >= top))
             draw_titles(s, title, m, t, &l, n);
         if (!n && line + 1 < bottom && line + 1 > top)
@@ -438,8 +438,8 @@ static void draw_events(struct screen *s, struct top_model *m)
     }
 }
 
-// "slow  rank 3 on n2 takes 1.62 times the others' step_seconds since 03:00:12"
-// "silent  rank 3 on n2 gives no step_seconds since 03:00:12; the others go on"
+// Draws "slow  rank 3 on n2 takes 1.62 times the others' step_seconds since 03:00:12", or "silent
+// rank 3 on n2 gives no step_seconds since 03:00:12; the others go on".
 static void draw_finding(struct screen *s, int row, const struct top_finding *f, bool selected)
 {
     char when[32];
@@ -486,7 +486,7 @@ size_t top_view_page(const struct screen *s)
     return s->rows > HEAD + 3 ? (size_t)(s->rows - HEAD - 2) : 1;
 }
 
-// The line of the selected row, as draw_tables counts lines.
+// Returns the line of the selected row, counted as in draw_tables.
 static size_t selected_line(const struct top_model *m)
 {
     size_t before = 0, line = 0;

@@ -1,4 +1,5 @@
-// top_view.h - draws a top_model into a screen. Pure: the same model gives the same cells.
+// top_view.h - draws a top_model into a screen. It is a pure function: the same model gives the
+// same cells.
 //
 //   row 0          job, command, state, time
 //   row 1          nodes, level, points, drops, restarts, findings, missing nodes; or the
@@ -14,7 +15,7 @@
 
 // Clamps m->selected and m->scroll to the rows, then draws.
 void top_view_draw(struct screen *s, struct top_model *m);
-// The number of table rows on a screen of this height.
+// Returns the number of table rows on a screen of this height.
 size_t top_view_page(const struct screen *s);
 
 #endif

@@ -3,16 +3,16 @@
 //   time timestamp[ns, UTC] | value float64 | metric dictionary<int32, utf8>
 //   | a dictionary column for each tag key
 //
-// A series of ARROW_COPY_BELOW points or more is a record batch whose time and value are the
+// A series of ARROW_COPY_BELOW points or more is a record batch, whose times and values are the
 // answer's own bytes. Consecutive shorter series are copied into a common batch, because thousands
-// of batches of a point each would cost readers far more than the copy.
+// of batches of one point each would cost readers far more than the copy.
 //
-// In the batch of one series, all rows of a text column have the same word, so its indexes repeat
-// one number. All columns and batches that need that number share one such run.
+// In the batch of one series, all rows of a text column have the same word, so the column's indexes
+// repeat one number. All columns and batches with this number share one run of it.
 //
 //   frame (counted) ─┬─ the result (reference-counted): times, values
 //                    ├─ words of each text column, as an Arrow dictionary
-//                    └─ runs: number → that number repeated
+//                    └─ runs: number → an array that repeats this number
 //
 // Every exported array holds a reference to the frame, so arrays may outlive stream, result and
 // client.
@@ -32,11 +32,11 @@ enum {
 };
 
 struct words {
-    char *name; // of the column
+    char *name; // name of the column
     struct map numbers;
     struct str *list;
     size_t count;
-    int32_t *offsets; // count + 1
+    int32_t *offsets; // count + 1 offsets
     char *text;
 };
 
@@ -50,12 +50,12 @@ struct frame {
     struct arena arena;
     struct words *texts;
     size_t text_count;
-    // index of the word of series i in text column k: numbers[i * text_count + k], -1: null
+    // number of the word of series i in text column k: numbers[i * text_count + k], -1: null
     int32_t *numbers;
-    int32_t **runs; // by their number
+    int32_t **runs; // one for each number
     size_t *run_sizes;
     size_t run_count;
-    uint8_t *no_bits; // a validity bitmap of nulls alone, as long as the longest series
+    uint8_t *no_bits; // a validity bitmap without set bits, as long as the longest series
     struct batch *batches;
     size_t batch_count;
 };
@@ -82,8 +82,8 @@ static struct frame *frame_use(struct frame *f)
 
 // ---------------------------------------------------------------- making a frame
 
-// The sorted keys of all tags become columns 1, 2, …; a key with the name of one of our columns
-// gets "tag." in front.
+// Makes columns 1, 2, … of the sorted keys of all tags. A key with the name of one of our columns
+// gets the prefix "tag.".
 static int find_keys(struct frame *f)
 {
     struct map seen = {0};
@@ -130,7 +130,7 @@ static int32_t number_of(struct frame *f, struct words *w, const char *word)
     return (int32_t)*number;
 }
 
-// Both the tags of a series and the columns are sorted.
+// Finds the number of each word. Both the tags of a series and the columns are sorted.
 static int number_all(struct frame *f)
 {
     f->numbers = arena_array(&f->arena, f->result->count * f->text_count, sizeof *f->numbers);
@@ -257,7 +257,7 @@ static int frame_make(struct sonde_result *result, struct frame **out)
 
 // ---------------------------------------------------------------- arrays
 
-// The memory of an array beside its reference to the frame.
+// The memory of an array, beside its reference to the frame.
 struct held {
     struct frame *frame;
     const void *buffers[3];
@@ -299,7 +299,8 @@ static struct held *array_make(struct frame *f, struct ArrowArray *out, size_t l
     return h;
 }
 
-// Times or values, 8 bytes each: the answer's own memory, or a copy of several series.
+// Makes a column of times or values, 8 bytes each, from the answer's own memory or a copy of
+// several series.
 static int make_numbers(struct frame *f, const struct batch *b, bool times, struct ArrowArray *out)
 {
     const struct sonde_series *all = f->result->series + b->first;
@@ -421,7 +422,7 @@ static void release_schema(struct ArrowSchema *s)
         free(s->dictionary);
     }
     free(s->children);
-    free(s->private_data); // the name
+    free(s->private_data); // frees the name
     s->release = NULL;
 }
 
@@ -451,7 +452,7 @@ static int column_schema(const struct frame *f, size_t column, struct ArrowSchem
 
 struct batches {
     struct frame *frame;
-    size_t next; // batch
+    size_t next; // index of the next batch
 };
 
 static int stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out)

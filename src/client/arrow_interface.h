@@ -28,7 +28,7 @@ struct ArrowArray {
 
 struct ArrowArrayStream {
     int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
-    // after the last array, *out has release NULL
+    // after the last array, `release` of *out is NULL
     int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
     const char *(*get_last_error)(struct ArrowArrayStream *);
     void (*release)(struct ArrowArrayStream *);

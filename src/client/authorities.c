@@ -13,7 +13,7 @@ const char *authorities_first(const char *const *files)
 
 static bool known_to_libcurl(void)
 {
-#if LIBCURL_VERSION_NUM >= 0x074600 // 7.70 says so
+#if LIBCURL_VERSION_NUM >= 0x074600 // since 7.70, libcurl reports its own file
     const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
     return info->cainfo || info->capath;
 #else

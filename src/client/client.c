@@ -217,7 +217,7 @@ int client_plan(const struct sonde_query *q, struct buf *out, struct error *e)
     if (q->m && (q->aggregator || q->downsample || q->rate || q->filter_count || q->explicit_tags))
         return error_set(
             e, -EINVAL,
-            "what is asked stands in m; aggregator, downsample, rate and filters go with metric");
+            "with m, leave out aggregator, downsample, rate and filters: they belong to metric");
     if (!q->span && (q->span_tag_count || q->span_node))
         return error_set(e, -EINVAL, "a query per span needs the name of the spans");
     json_begin_object(&w);
@@ -231,7 +231,7 @@ int client_plan(const struct sonde_query *q, struct buf *out, struct error *e)
     return out->failed ? error_set(e, -ENOMEM, "out of memory") : 0;
 }
 
-// The body of a POST to /sonde/v1/query.
+// Writes the body of a POST to /sonde/v1/query.
 static int question(const struct sonde_query *q, bool job_tag, struct buf *out, struct error *e)
 {
     struct json_writer w = json_to(out);
@@ -269,7 +269,7 @@ bool client_unknown_metric(const struct error *e)
     return e->code == -EINVAL && str_starts(str_of(e->text), STR("No such name for 'metrics'"));
 }
 
-// A metric that some of the jobs do not know has no series in these jobs.
+// Queries all origins. If some of the jobs do not have the metric, they have no series of it.
 static int query_all(struct sonde_client *c, struct str body, int timeout_ms,
                      struct sonde_result **out, struct error *e)
 {
@@ -328,7 +328,7 @@ void client_add_parameter(struct buf *path, const char *key, const char *value)
     }
 }
 
-// Reads the digits at the beginning of a text as a number that only an unsigned integer holds.
+// Reads the digits at the beginning of a text as a number, if only an unsigned integer can hold it.
 // Returns false for any other text.
 static bool large_number(struct str text, size_t *digits, uint64_t *number)
 {
@@ -338,8 +338,8 @@ static bool large_number(struct str text, size_t *digits, uint64_t *number)
     return *digits >= 19 && str_to_u64(str_slice(text, 0, *digits), number) && *number > INT64_MAX;
 }
 
-// Parses an answer. Ids of spans take 64 bits, and jansson rejects integers above 2^63 - 1: the
-// negative number with the same bits replaces them. NULL: invalid JSON, or out of memory.
+// Parses an answer. Ids of spans take 64 bits, and jansson rejects integers above 2^63 - 1. So it
+// replaces them by the negative numbers with the same bits. NULL: invalid JSON, or out of memory.
 static json_t *parse(struct str text)
 {
     struct buf out = {0};

@@ -1,9 +1,9 @@
-// client.h - the functions that the parts of sonde_client.h share, and those that only the commands
-// use. A client has one origin or several: each running job is one, and all recordings together are
-// one.
+// client.h - the functions that the parts of sonde_client.h share, and functions that only the
+// commands use. A client has one or several origins: each running job is an origin, and all
+// recordings together are one.
 //
-// A client asks several origins one after the other, each with job_tag (docs/http.md), and appends
-// their answers to each other: it never aggregates points of different running jobs.
+// A client sends a request to several origins one after another, each with job_tag (docs/http.md),
+// and appends their answers to each other. It never aggregates points of different running jobs.
 #ifndef SONDE_CLIENT_CLIENT_H
 #define SONDE_CLIENT_CLIENT_H
 
@@ -15,31 +15,31 @@
 
 struct sonde_client {
     struct origin **origins;
-    size_t count;   // number of origins, at least 1
-    char *what;     // its description from target.h; empty if the arguments name it completely
+    size_t count; // number of origins, at least 1
+    char *what;   // description of the target (target.h); empty if the arguments name it completely
     int timeout_ms; // 0: the default
     struct origin_look look;
-    bool job_tag; // series and events carry their job, also those of a single origin
+    bool job_tag; // series and events get their job as a tag, even with a single origin
 };
 
-// `where` is a list of names; an empty list means what target.h documents for no name.
+// Opens a client for a list of names. An empty list means the default target of target.h.
 int client_open(const char *const *where, size_t count, const struct target_options *targets,
                 const struct sonde_client_options *options, struct sonde_client **out,
                 struct error *e);
 
-// True if this process reads all data itself.
+// True if the client reads all data in this process.
 bool client_is_recording(const struct sonde_client *c);
 
-// Does http_ask on the only origin. timeout_ms 0: the client's. -ENOTSUP: the client has several
-// origins.
+// Calls http_ask on the only origin. timeout_ms 0: the client's timeout. Returns -ENOTSUP if the
+// client has several origins.
 int client_ask(struct sonde_client *c, const char *path, struct str body, int timeout_ms,
                struct http_answer *out, struct error *e);
 
-// Writes the query as an entry of "queries" in the body of a POST to /sonde/v1/query. -EINVAL: this
-// interface cannot express it.
+// Writes the query as an entry of "queries" in the body of a POST to /sonde/v1/query. Returns
+// -EINVAL if the body cannot express it.
 int client_plan(const struct sonde_query *q, struct buf *out, struct error *e);
 
-// Runs such a request.
+// Runs a query.
 int client_query(struct sonde_client *c, const struct sonde_query *q, int timeout_ms,
                  struct sonde_result **out, struct error *e);
 
@@ -52,24 +52,24 @@ bool client_unknown_metric(const struct error *e);
 int client_list(struct sonde_client *c, const char *path, const char *name, json_t **out,
                 char **missing, struct error *e);
 
-// Times from servers and users are brought into the range from 0 to this one, so that a time plus
-// the length of a part of a range does not overflow.
+// Times from servers and users are limited to the range from 0 to this one, so that a time plus the
+// length of a part of a range cannot overflow.
 #define CLIENT_TIME_MAX (INT64_MAX - NS_PER_S)
 int64_t client_bound_time(int64_t t_ns);
-// The time `key` of an object of an answer; `otherwise_ns`: there is none.
+// Returns the time `key` of an object in an answer, or `otherwise_ns` if it is missing.
 int64_t client_time_of(const json_t *object, const char *key, int64_t otherwise_ns);
 
-// The times of the first and the last recorded point. *last_ns 0: nothing is recorded; damaged
-// files may say so only in an answer. *missing as for client_list.
+// Finds the times of the first and the last recorded point. *last_ns is 0 if there are no points.
+// *missing is as for client_list; damaged files may be reported only by a later answer.
 int client_range(struct sonde_client *c, int64_t *first_ns, int64_t *last_ns, char **missing,
                  struct error *e);
 
-// A time of a query: `ns`, else the text. `otherwise_ns`: neither is given, or it is "first",
-// "last".
+// Reads a time of a query: `ns`, or else the text. Returns `otherwise_ns` if both are missing, or
+// the text is "first" or "last".
 int client_read_time(const char *text, int64_t ns, int64_t otherwise_ns, int64_t *out_ns,
                      struct error *e);
 
-// "&key=value", escaped; nothing where there is no value.
+// Appends "&key=value", escaped. Appends nothing if `value` is NULL.
 void client_add_parameter(struct buf *path, const char *key, const char *value);
 
 #endif

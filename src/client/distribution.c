@@ -27,7 +27,7 @@ static int count_in_sketch(struct distribution_room *room, struct distribution *
     return query_sketch_add(&room->context, &room->sketches, &d->sketch, value);
 }
 
-// From now on, values are counted in buckets.
+// Switches to an estimate: from now on, values are counted in buckets.
 static int estimate(struct distribution_room *room, struct distribution *d, struct error *e)
 {
     int rc = 0;
@@ -42,7 +42,7 @@ static int estimate(struct distribution_room *room, struct distribution *d, stru
     return rc;
 }
 
-// `kept` of the values are not NaN.
+// Keeps the values for exact quantiles. `kept` of them are not NaN.
 static int keep_values(struct distribution_room *room, struct distribution *d, const double *values,
                        size_t count, size_t kept, struct error *e)
 {
@@ -63,8 +63,8 @@ static int keep_values(struct distribution_room *room, struct distribution *d, c
     return 0;
 }
 
-// Adds the moments of these values by themselves (Chan, Golub and LeVeque), so that there is one
-// division for all of them.
+// Computes the moments of these values and adds them to the distribution (Chan, Golub and LeVeque).
+// So all values together need only one division.
 int distribution_add(struct distribution_room *room, struct distribution *d, const double *values,
                      size_t count, bool keep, struct error *e)
 {

@@ -1,5 +1,5 @@
-// expression.h - an expression of `sonde query` as a query of the client, to which filters and
-// another downsampling can be added.
+// expression.h - parses an expression of `sonde query` to a query of the client, to which callers
+// can add filters and another downsampling.
 #ifndef SONDE_CLIENT_EXPRESSION_H
 #define SONDE_CLIENT_EXPRESSION_H
 
@@ -14,8 +14,8 @@ struct expression {
     bool as_text;
 };
 
-// A name without an aggregator, with or without tags, selects every series by itself. All texts are
-// in `arena`. -EINVAL with the reason, -ENOMEM.
+// Parses an expression. A name without an aggregator, with or without tags, selects every series by
+// itself. All texts are in `arena`. Returns 0, -EINVAL with the reason, or -ENOMEM.
 int expression_read(const char *text, struct arena *arena, struct expression *out, struct error *e);
 
 #endif

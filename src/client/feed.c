@@ -11,12 +11,13 @@ enum { SIZE_BYTES = 8 };
 struct feed {
     struct http_stream *stream;
     struct buf in; // received data
-    size_t at;     // the part of it that was returned
+    size_t at;     // number of bytes that were already returned
 };
 
 // ---------------------------------------------------------------- selections
 
-// True for a text without special meaning in the selection of a stream and in that of a query.
+// True for a text that has no special meaning, neither in the selection of a stream nor in that of
+// a query.
 static bool is_plain(struct str text)
 {
     static const char special[] = "*|(){},=\"";
@@ -39,7 +40,7 @@ static void add_tag(struct buf *out, bool first, struct str key, struct str valu
     buf_add_str(out, value);
 }
 
-// "none:METRIC{key=value,key=*}"
+// Reads "none:METRIC{key=value,key=*}".
 static bool select_m(struct str m, struct buf *out)
 {
     struct str metric = str_slice(m, sizeof "none:" - 1, m.size), tags = metric;
@@ -145,13 +146,13 @@ int feed_cut(struct str *rest, struct str *piece)
     return 1;
 }
 
-// Takes the next received chunk: 1 with *out, 0 if none is complete, or an error.
+// Takes the next received chunk. Returns 1 with *out, 0 if no chunk is complete, or an error.
 static int take(struct feed *f, struct sonde_result **out, struct error *e)
 {
     struct str rest = str_slice(buf_str(&f->in), f->at, f->in.size), piece;
     int rc;
     while ((rc = feed_cut(&rest, &piece)) == 1 && piece.size == 0)
-        continue; // no new points
+        continue; // the chunk has no new points
     f->at = f->in.size - rest.size;
     if (rc == 0 && f->at) {
         memmove(f->in.data, rest.data, rest.size);

@@ -1,8 +1,8 @@
-// feed.h - new points of a running job as they arrive: its stream (/sonde/v1/stream?format=binary),
-// divided into results.
+// feed.h - new points of a running job as they arrive: reads the job's stream
+// (/sonde/v1/stream?format=binary), and divides it into results.
 //
-// A stream selects a metric, and tags with one value or any. It supports neither patterns nor
-// several values nor rates; callers that need these poll with queries.
+// A stream selects a metric, and for each tag one value or any value. It supports no patterns, no
+// lists of values and no rates; callers that need these poll with queries.
 #ifndef SONDE_CLIENT_FEED_H
 #define SONDE_CLIENT_FEED_H
 
@@ -17,18 +17,19 @@ struct feed;
 // can select them, or if memory is exhausted.
 bool feed_path(const struct sonde_query *q, struct buf *out);
 
-// The stream begins with the points of the last since_ms. Returns -ENOTSUP for a recording. Does
-// not wait for the server.
+// Opens a stream, which begins with the points of the last since_ms. Returns -ENOTSUP for a
+// recording. Does not wait for the server.
 int feed_open(struct origin *o, const char *path, int since_ms, const struct origin_look *look,
               struct feed **out, struct error *e);
 void feed_close(struct feed *f); // NULL is allowed
 
-// Returns the next points. -EAGAIN, without a message: none within timeout_ms. -ECANCELED. Any
-// other error ends the stream: those of http_stream_next, and -EBADMSG for damaged data.
+// Returns the next points. Returns -EAGAIN, without a message, if none arrive within timeout_ms;
+// -ECANCELED; or another error, which ends the stream: an error of http_stream_next, or -EBADMSG
+// for damaged data.
 int feed_next(struct feed *f, int timeout_ms, struct sonde_result **out, struct error *e);
 
-// Removes the first complete chunk from *rest and returns 1. Returns 0 if it is not complete,
-// -EBADMSG if it is too large.
+// Takes the first complete chunk from *rest. Returns 1, 0 if the chunk is not complete, or -EBADMSG
+// if it is too large.
 int feed_cut(struct str *rest, struct str *piece);
 
 #endif

@@ -21,7 +21,7 @@ enum {
 
 struct http_client {
     struct http_address at;
-    pid_t pid; // who opened the connection
+    pid_t pid; // process that opened the connection
     CURL *easy;
     CURLM *multi;
     bool (*stop)(void *user);
@@ -110,17 +110,17 @@ const char *http_client_url(const struct http_client *c)
 struct transfer {
     struct http_client *client;
     struct http_answer *answer;
-    struct buf *body; // of the response, or of the caller of a stream
+    struct buf *body; // of the response; in a stream, the caller's buffer
     bool stream;
-    int stopped; // -EFBIG, -ENOMEM
+    int stopped; // -EFBIG or -ENOMEM, if the callback has stopped the transfer
     int64_t connect_by_ns;
-    struct error unproved; // why the server does not get the token; code 0: it may
+    struct error unproved; // why the client does not send the token; code 0: it may send it
     char words[CURL_ERROR_SIZE];
 };
 
 static size_t on_body(char *data, size_t one, size_t size, void *user)
 {
-    (void)one; // 1
+    (void)one; // the size of an element, always 1
     struct transfer *t = user;
     long status = 0;
     curl_easy_getinfo(t->client->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -157,8 +157,8 @@ static size_t on_header(char *data, size_t one, size_t size, void *user)
     return size;
 }
 
-// libcurl needs a connection. Makes one to a server that has proved that it knows the token, so
-// that libcurl may send the token.
+// Called when libcurl needs a connection. Makes a connection to a server that has proved that it
+// knows the token, so that libcurl may send the token.
 static curl_socket_t on_open(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
     (void)purpose;
@@ -182,7 +182,8 @@ static int on_opened(void *user, curl_socket_t fd, curlsocktype purpose)
     return CURL_SOCKOPT_ALREADY_CONNECTED;
 }
 
-// A child process makes its own connection, because its requests would disturb the parent's.
+// Opens a connection. A child process makes its own, because its requests would disturb the
+// parent's.
 static int open_connection(struct http_client *c, struct error *e)
 {
     if (c->easy && c->pid == getpid())
@@ -205,7 +206,8 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
     buf_printf(&line, "%s%s", c->at.url, path);
     curl_easy_setopt(c->easy, CURLOPT_URL, buf_cstr(&line));
     line.size = 0;
-    *headers = curl_slist_append(NULL, "Expect:"); // bodies go at once
+    // send the body without waiting for a response to the headers
+    *headers = curl_slist_append(NULL, "Expect:");
     if (c->at.token && *c->at.token && !c->at.socket) {
         buf_printf(&line, "Authorization: Bearer %s", c->at.token);
         *headers = curl_slist_append(*headers, buf_cstr(&line));
@@ -348,7 +350,7 @@ static int transport_failed(const struct transfer *t, CURLcode code, struct erro
     }
 }
 
-// Takes {"error":{"message":…}} or the first line of the response.
+// Makes the message from {"error":{"message":…}}, or from the first line of the response.
 int http_refused(const struct http_answer *a, const char *who, struct error *e)
 {
     static const struct {

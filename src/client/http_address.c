@@ -1,4 +1,5 @@
-// http_address.c - takes an address apart, and looks for its token among the jobs of this machine.
+// http_address.c - splits an address into its parts, and searches the jobs of this machine for its
+// token.
 #include "client/http_address.h"
 
 #include "client/forwarded.h"
@@ -49,8 +50,8 @@ static int take_job(struct http_address *a, const struct job *job, struct error 
     return a->token ? 0 : read_token(path, &a->token, e);
 }
 
-// The token of the running job that has this address; none is no error: whoever answers there says
-// whether it needs one.
+// Finds the token of the running job that has this address. It is not an error if there is none,
+// because the server says whether it needs one.
 static int find_token(struct http_address *a, struct error *e)
 {
     const char *own = getenv("SONDE_URL"), *file = getenv("SONDE_TOKEN_FILE");
@@ -69,7 +70,7 @@ static int find_token(struct http_address *a, struct error *e)
     return rc;
 }
 
-// Takes "?token=…" (and what else stands behind '?' or '#') off the address.
+// Removes "?token=…" (and everything else after '?' or '#') from the address.
 static int take_url(struct http_address *a, const char *url, struct error *e)
 {
     size_t scheme = strncasecmp(url, "http://", 7) == 0    ? 7

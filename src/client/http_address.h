@@ -1,5 +1,5 @@
-// http_address.h - where a client connects to, and which token it sends there (http.h lists the
-// sources of a token).
+// http_address.h - the address to which a client connects, and the token that it sends there
+// (http.h lists the sources of a token).
 #ifndef SONDE_CLIENT_HTTP_ADDRESS_H
 #define SONDE_CLIENT_HTTP_ADDRESS_H
 
@@ -9,18 +9,21 @@
 
 struct job;
 
-// All texts are owned.
+// The struct owns all texts.
 struct http_address {
     char *url; // without a slash at the end
     char *token;
-    char *certificate;     // of a job on this machine that has one of its own; NULL: none
-    char *socket;          // leads to the job's first node (forwarded.h); NULL: connect to the url
-    bool token_given;      // by the caller, for whatever stands at the address: a tunnel, a proxy
-    bool from_environment; // by SONDE_URL
-    bool of_job;           // by job.json, or SONDE_URL: on other nodes it may not be reached
+    char *certificate; // certificate of a job on this machine; NULL: it has none of its own
+    // socket that leads to the job's first node (forwarded.h); NULL: connect to the url
+    char *socket;
+    // the caller has passed the token, which is valid even if the address leads to a tunnel or a
+    // proxy
+    bool token_given;
+    bool from_environment; // the address is from SONDE_URL
+    bool of_job; // the address is from job.json or SONDE_URL; on other nodes it may be unreachable
 };
 
-// Each fills *a, which is empty; http_address_free releases it, also after a failure. `url` NULL:
+// Each function fills *a. Call http_address_free afterwards, also after a failure. `url` NULL:
 // SONDE_URL. `token` may be NULL.
 int http_address_of_url(struct http_address *a, const char *url, const char *token,
                         struct error *e);

@@ -10,7 +10,7 @@
 
 static int class_of(int64_t distance_ns)
 {
-    uint64_t d = (uint64_t)distance_ns; // checked to be above 0
+    uint64_t d = (uint64_t)distance_ns; // the caller has checked that it is above 0
     int power = 63 - __builtin_clzll(d);
     int next = (int)((power >= 3 ? d >> (power - 3) : d << (3 - power)) & 7);
     return power * INTEGRAL_CLASSES_PER_DOUBLING + next;

@@ -1,13 +1,13 @@
 // integral.h - the integral of a series over time: energy from power, bytes from a rate.
 //
-// Between two neighbouring points the value is interpolated; a rate has the value of the later
-// point all the time, because it was computed over that interval. If two points are too far apart,
-// the gap between them adds nothing.
+// Between two neighbouring points the value is interpolated. A rate keeps the value of the later
+// point over the whole interval, because it was computed over this interval. If two points are too
+// far apart, the gap between them adds nothing.
 //
-// The limit for gaps is known only after the last point, so areas are summed by the class of their
-// distance: 8 classes for each power of two,
+// The limit for gaps is known only after the last point. So areas are summed up in classes of their
+// distance, 8 classes for each power of two:
 //
-//   class of d = 8 floor(log2 d) + the three bits behind the highest bit of d      (d in ns)
+//   class of d = 8 floor(log2 d) + the three bits after the highest bit of d      (d in ns)
 //
 // The usual step is the class of the (lower) median of all distances. A distance is a gap if its
 // class is more than 8 above that: at least twice the usual step, and at most 2.25 times.
@@ -25,8 +25,8 @@ enum {
 
 struct integral_class {
     int number;
-    uint64_t count;   // of distances
-    long double area; // value times nanoseconds
+    uint64_t count;   // number of distances
+    long double area; // sum of value times nanoseconds
     int64_t time_ns;
 };
 
@@ -39,10 +39,11 @@ struct integral { // zero-initialised: empty
     size_t latest; // index of the class of the latest distance
 };
 
-// Times ascend. NaN is no point. False: no memory.
+// Adds a point. Times must ascend. NaN does not count as a point. Returns false if memory is
+// exhausted.
 bool integral_add(struct integral *i, int64_t t_ns, double value);
 
-// The integral, and the time that it covers; NaN and 0 if no two points are neighbours.
+// Returns the integral, and the time that it covers; NaN and 0 if there are no neighbouring points.
 double integral_value(const struct integral *i, int64_t *covered_ns);
 
 void integral_free(struct integral *i);

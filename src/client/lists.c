@@ -1,5 +1,5 @@
-// lists.c - the lists of the native face as arrays of structs. A table maps members of the JSON to
-// fields.
+// lists.c - converts the lists of the native face to arrays of structs. A table maps members of the
+// JSON to fields.
 //
 // A list is one block of memory: the structs, their tags, their texts.
 #include "client/client.h"
@@ -20,13 +20,13 @@ enum field_kind {
 
 struct field {
     const char *key;
-    size_t offset; // FIELD_TAGS: of the pointer; the count follows it directly
+    size_t offset; // FIELD_TAGS: offset of the pointer; the count follows it directly
     enum field_kind kind;
 };
 
 struct list {
-    const char *name; // of the array in the answer
-    size_t size;      // of a struct
+    const char *name; // name of the array in the answer
+    size_t size;      // size of a struct
     struct field fields[9];
 };
 

@@ -10,12 +10,14 @@
 #include <stdlib.h>
 
 struct origin {
-    struct http_client *first; // of a job: the template of other clients; makes no requests itself
+    // only of a job: a template for other clients, which sends no requests itself
+    struct http_client *first;
     // Idle connections, in slots rather than under a lock, because a fork may come at any time.
     _Atomic(struct http_client *) kept[ORIGIN_CONNECTIONS_KEPT];
-    _Atomic(struct drain_line *) drain; // to the agent of the job around this process; a slot, too
-    char *agent_socket;                 // NULL: no agent
-    struct embedded_server *inside;     // of a recording
+    // connection to the agent of the job around this process; also a slot
+    _Atomic(struct drain_line *) drain;
+    char *agent_socket;             // NULL: no agent
+    struct embedded_server *inside; // only of recordings
     char *path;
 };
 
@@ -105,9 +107,9 @@ static void give_back(struct origin *o, struct http_client *c)
     http_client_destroy(c);
 }
 
-// Makes the store of this node take over everything that this process has emitted, including its
-// cells, even if the job is asked over the network. If the agent does not answer in time, the
-// request goes on without it.
+// Makes the agent of this node store everything that this process has emitted, including its cells,
+// even if the request goes over the network. If the agent does not answer in time, the request is
+// sent anyway.
 static void drain_own(struct origin *o)
 {
     if (!o->agent_socket)

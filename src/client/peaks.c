@@ -8,19 +8,19 @@
 
 enum {
     PARTS = 1000,
-    READ_S = 600, // a range up to this length is read point by point
+    READ_S = 600, // a range of up to this length is read point by point
     STEPS_MAX = 16,
 };
 
 struct search {
     struct sonde_client *client;
     struct error *e;
-    const struct sonde_series *series; // the series whose highest point is searched
+    const struct sonde_series *series; // the series whose highest point is wanted
     double value;
-    int64_t from_ns, to_ns; // both inclusive; the point lies between them
+    int64_t from_ns, to_ns; // both inclusive; the point lies in this range
 };
 
-// Queries this series alone with this downsampling in [from, to].
+// Sends a query for this series alone, with this downsampling, in [from, to].
 static int ask_series(const struct search *s, const char *downsample, int64_t from_ns,
                       int64_t to_ns, struct sonde_result **out)
 {
@@ -42,7 +42,7 @@ static int ask_series(const struct search *s, const char *downsample, int64_t fr
     return rc;
 }
 
-// The index of the first value that is at least this high; -1: none.
+// Returns the index of the first value that is at least this high; -1: none.
 static int64_t first_at(const struct sonde_result *r, double value)
 {
     const struct sonde_series *s = sonde_result_series(r, 0);
@@ -52,8 +52,8 @@ static int64_t first_at(const struct sonde_result *r, double value)
     return -1;
 }
 
-// Narrows the range to its first part with the value: the rest before the whole parts, a whole
-// part, or the rest behind them.
+// Narrows the range to its first part that contains the value: the rest before the whole parts, a
+// whole part, or the rest after them.
 static int narrow(struct search *s)
 {
     int64_t part_ms = (s->to_ns - s->from_ns) / PARTS / NS_PER_MS + 1,

@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ANSWER_MAX = 4096 }; // bytes, headers included
+enum { ANSWER_MAX = 4096 }; // bytes with the headers
 
 struct asking {
     int fd;
     int64_t deadline_ns;
-    const char *name; // text of the address
+    const char *name; // the address as text
     struct error *e;
 };
 
@@ -67,7 +67,7 @@ static int ask(const struct asking *a, const char *nonce)
     return 0;
 }
 
-// The value of Content-Length; SIZE_MAX if it is missing or invalid.
+// Returns the value of Content-Length, or SIZE_MAX if it is missing or invalid.
 static size_t body_size(struct str head)
 {
     uint64_t size;
@@ -89,7 +89,7 @@ static int read_answer(const struct asking *a, char text[ANSWER_MAX], struct str
     while (more > 0) {
         if (size == ANSWER_MAX)
             return 0;
-        // Reads the headers byte by byte; the server sends nothing behind the body before our next
+        // Reads the headers byte by byte. After the body, the server sends nothing before our next
         // request.
         ssize_t n = recv(a->fd, text + size, head ? more : 1, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {

@@ -64,7 +64,7 @@ static int read_description(struct str description, struct arena *arena, struct 
     return s->metric && s->unit && tags && keys ? 0 : no_memory(e);
 }
 
-// Returns the columns in place, and on big-endian machines swaps their bytes in place.
+// Returns the columns in place; on big-endian machines it swaps their bytes.
 static const void *words(struct bytes *b, uint64_t count)
 {
     struct str raw = bytes_take(b, count * 8);

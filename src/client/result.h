@@ -1,4 +1,4 @@
-// result.h - a response of /sonde/v1/query?format=binary (faces/native/binary.h) as it was
+// result.h - a response of /sonde/v1/query?format=binary (faces/native/binary.h), kept as it was
 // received; series are views into it.
 //
 // A result has a reference count: its owner and each Arrow array made of it hold a reference.
@@ -12,7 +12,7 @@
 struct sonde_result {
     atomic_int uses;
     struct buf body;
-    struct arena arena; // texts and arrays of the series
+    struct arena arena; // holds texts and arrays of the series
     struct sonde_series *series;
     // for each series, the index of its query in the request; NULL: the request had one query
     size_t *queries;
@@ -24,11 +24,11 @@ struct sonde_result {
     size_t joined_count;
 };
 
-// Takes over body and `missing` of *answer, also on failure. Returns -EBADMSG for a truncated or
-// invalid response: it checks everything in it.
+// Reads a response. Takes over body and `missing` of *answer, also on failure. It checks all
+// contents, and returns -EBADMSG for a truncated or invalid response.
 int result_read(struct http_answer *answer, struct sonde_result **out, struct error *e);
 
-// The same of an answer that was not written down, which it takes over.
+// Makes a result of points that were not encoded as a response. Takes over the points.
 int result_of_points(struct embedded_server_points *points, struct sonde_result **out,
                      struct error *e);
 
@@ -36,8 +36,8 @@ int result_of_points(struct embedded_server_points *points, struct sonde_result 
 int result_join(struct sonde_result **parts, size_t count, struct sonde_result **out,
                 struct error *e);
 
-// Keeps the series for which `keep` returns true, from the point *first on, which `keep` sets.
-// Removes the others.
+// Keeps the series for which `keep` returns true, and removes the others. `keep` sets *first; the
+// points before it are removed, too.
 typedef bool result_keep_fn(void *user, const struct sonde_series *series, size_t *first);
 void result_narrow(struct sonde_result *r, result_keep_fn *keep, void *user);
 

@@ -13,17 +13,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const double COUNTED_MAX = 1e18; // whatever number of points a server claims
-enum { SLICE_LEAST_NS = NS_PER_MS };    // a slice that is too large is halved, down to this length
+// upper bound for the number of points that a server reports
+static const double COUNTED_MAX = 1e18;
+enum { SLICE_LEAST_NS = NS_PER_MS }; // a slice that is too large is halved, down to this length
 
 struct row_state {
     struct distribution values;
     bool some_estimated; // the server has estimated quantiles
-    double counted;      // of a search: its points, which were not read,
-    double best;         // and the highest one
+    double counted;      // in a search, the number of points, which were not read,
+    double best;         // and the highest value
 };
 
-// One series in one pass; a pass covers the whole range, or a span.
+// One series in one pass. A pass covers the whole range, or a span.
 struct series_state {
     struct integral integral;
     size_t row;
@@ -37,11 +38,11 @@ struct work {
     struct error *e;
     int64_t from_ns, to_ns;
     struct distribution_room room;
-    struct row_state *states; // parallel to out->rows
+    struct row_state *states; // one for each of out->rows
     size_t row_capacity, state_capacity;
     struct map rows; // tags (and the span) as text → row + 1
     const struct listed_span *span;
-    bool searched; // the points of rows were counted, and only the highest ones were read
+    bool searched; // the points of rows were only counted; only the highest ones were read
     // memory of the current pass
     struct arena pass;
     struct map series; // tags as text → number + 1
@@ -112,7 +113,7 @@ static void add_key(struct buf *key, const char *name, const char *value)
     buf_add(key, value, strlen(value) + 1);
 }
 
-// Moves those `tags` whose keys form the groups to the front; returns their number.
+// Moves the `tags` that define groups to the front. Returns their number.
 static size_t keep_by(struct sonde_tag *tags, size_t count, const char *const *by)
 {
     size_t n = 0;
@@ -141,7 +142,7 @@ static bool add_row(struct work *w, const struct sonde_tag *tags, size_t count)
     return true;
 }
 
-// The row of a series; SIZE_MAX: out of memory.
+// Returns the row of a series, or SIZE_MAX if memory is exhausted.
 static size_t row_of(struct work *w, const struct sonde_series *series)
 {
     size_t count;
@@ -168,7 +169,7 @@ static size_t row_of(struct work *w, const struct sonde_series *series)
     return (size_t)*number - 1;
 }
 
-// NULL: out of memory.
+// Returns NULL if memory is exhausted.
 static struct series_state *state_of(struct work *w, const struct sonde_series *series)
 {
     struct buf key = {0};
@@ -302,7 +303,7 @@ static double only_value(const struct sonde_series *s)
     return s->count ? s->values[0] : (double)NAN;
 }
 
-// Asks for one value of each series, from the summaries of its blocks.
+// Requests one value of each series, from the summaries of its blocks.
 static int ask_summaries(struct work *w, const char *downsample, int64_t from_ns, int64_t to_ns,
                          struct sonde_result **out)
 {
@@ -333,7 +334,7 @@ static int take_slices(struct work *w, int64_t from_ns, int64_t to_ns, double po
 
 // ---------------------------------------------------------------- peaks
 
-// True if the highest points of blocks are those of the expression.
+// True if the highest points of blocks are also the highest points of the expression.
 static bool summaries_have_peaks(const struct work *w)
 {
     return w->request->kind == STATISTICS_PEAKS && can_be_cut(w) &&
@@ -354,7 +355,7 @@ static int take_counts(struct work *w, const struct sonde_result *counts)
     return 0;
 }
 
-// Takes the highest point of each series that has that of its row.
+// Searches the highest point of each series that has the highest value of its row.
 static int search_peaks(struct work *w, int64_t from_ns, int64_t to_ns)
 {
     struct sonde_result *r;
@@ -385,7 +386,8 @@ static int search_peaks(struct work *w, int64_t from_ns, int64_t to_ns)
 
 // ---------------------------------------------------------------- a pass
 
-// A search asks for a few times of each row; reading all points is faster if they are few.
+// Reads the whole range. A search sends some requests for each row, so if the points are few,
+// reading all of them is faster.
 static int take_whole_range(struct work *w, int64_t from_ns, int64_t to_ns)
 {
     struct sonde_result *counts;
@@ -427,7 +429,7 @@ static void end_pass(struct work *w)
 static int take_pass(struct work *w, int64_t from_ns, int64_t to_ns)
 {
     int rc = 0;
-    if (from_ns <= to_ns) // a span has few points; otherwise the server returns an error
+    if (from_ns <= to_ns) // a span has few points; if it has more, the server returns an error
         rc = w->span ? take_range(w, from_ns, to_ns) : take_whole_range(w, from_ns, to_ns);
     end_pass(w);
     return rc;
@@ -461,9 +463,10 @@ static int take_spans(struct work *w)
     return rc;
 }
 
-// ---------------------------------------------------------------- all of it
+// ---------------------------------------------------------------- the whole request
 
-// *found is false if no points are recorded. Unreadable files may be known only after this query.
+// Finds the range. *found is false if no points are recorded. Unreadable files may be reported only
+// by this query.
 static int find_range(struct work *w, bool *found)
 {
     struct statistics_recorded recorded = {0};

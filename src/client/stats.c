@@ -1,11 +1,11 @@
-// stats.c - statistics.h for programs.
+// stats.c - the functions of sonde_client.h that use statistics.h.
 #include "client/statistics.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 struct stats_answer {
-    struct sonde_stats shown; // first: a program has its address
+    struct sonde_stats shown; // first, because the caller has this address
     struct statistics statistics;
 };
 
@@ -55,7 +55,7 @@ void sonde_stats_free(struct sonde_stats *stats)
 
 // ---------------------------------------------------------------- peaks
 
-// The rows as series of one point each. Takes over the memory of *s.
+// Converts the rows to series of one point each. Takes over the memory of *s.
 static int result_of(struct statistics *s, struct sonde_result **out, struct error *e)
 {
     struct sonde_result *r = calloc(1, sizeof *r);

@@ -10,7 +10,7 @@
 enum { JOBS_SHOWN_MAX = 5 }; // maximum number of ids in a message
 #define NEWEST_RECORDING "last"
 
-// The caller's value, else the environment's; NULL if both are unset.
+// Returns the caller's value, else the environment's; NULL if both are unset.
 static const char *given(const char *option, const char *name)
 {
     const char *value = option ? option : getenv(name);
@@ -36,8 +36,8 @@ static bool has_name(const struct job *j, const char *name)
 
 typedef bool is_meant_fn(const struct job *j, const char *word);
 
-// The newest matching job (of all jobs if `word` is NULL) that runs, or with `dead` whose launcher
-// was killed. -ENOENT, without a message: none.
+// Finds the newest matching job (of all jobs if `word` is NULL) that runs, or with `dead` whose
+// launcher was killed. Returns -ENOENT, without a message, if there is none.
 static int look_here(const struct target_options *o, is_meant_fn *is_meant, const char *word,
                      bool dead, struct job *out, struct error *e)
 {
@@ -99,7 +99,7 @@ static bool find_kept(const struct target_options *o, const char *id, char path[
     return found;
 }
 
-// The newest recording of this name.
+// Finds the newest recording of this name.
 static bool find_named_kept(const struct target_options *o, const char *name,
                             char path[FOLDER_PATH_MAX])
 {
@@ -201,8 +201,8 @@ static int take_job(struct target *t, struct job *job, const char *token,
     return rc;
 }
 
-// Takes the first match: a running job, one with a dead launcher, a recorded one; by id, then by
-// name. -ENOENT, without a message: none.
+// Finds the first match: a running job, a job with a dead launcher, a recorded job; each by id,
+// then by name. Returns -ENOENT, without a message, if there is none.
 static int take_id(struct target *t, const char *id, const char *token,
                    const struct target_options *o, const char **state, struct error *e)
 {
@@ -239,7 +239,7 @@ static int no_job(const char *id, const struct target_options *o, struct error *
     return -ENOENT;
 }
 
-// True if SONDE_URL is the address of the job, which it no longer is after the job's end.
+// True if SONDE_URL is the address of the job. After the job's end it is not.
 static bool url_counts(const struct target_options *o, const char *id)
 {
     const char *own = given(NULL, "SONDE_JOB");

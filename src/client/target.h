@@ -11,8 +11,8 @@
 //                    job; else `last`, the newest recording; else the name of a run: the newest
 //                    running one, else the newest recorded one
 //
-// After the end of a job, its SONDE_URL is dead. If SONDE_JOB then names a recording on this
-// machine, that recording is meant.
+// After the end of a job, its SONDE_URL leads nowhere. If SONDE_JOB then names a recording on this
+// machine, the target is this recording.
 #ifndef SONDE_CLIENT_TARGET_H
 #define SONDE_CLIENT_TARGET_H
 
@@ -22,7 +22,7 @@
 
 #include <stdbool.h>
 
-// The folders to search for jobs and recordings, and the job of --job. NULL: the value of the
+// The folders to search for jobs and recordings, and the job of --job. NULL: the value in the
 // environment.
 struct target_options {
     const char *run_dir, *runs, *job;
@@ -35,23 +35,25 @@ enum target_kind { TARGET_JOB, TARGET_RECORDING };
 
 struct target {
     enum target_kind kind;
-    struct http_client *client; // for a job; owned until the caller takes it (and sets it to NULL)
+    // only for a job; owned until the caller takes it (and sets it to NULL)
+    struct http_client *client;
     // the path of a recording, or the run folder of a job on this machine; else empty
     char path[FOLDER_PATH_MAX];
-    // describes to people a target that no argument names: "running job 17"; else empty
+    // description for users of a target that no argument names, "running job 17"; else empty
     char what[FOLDER_PATH_MAX + 128];
 };
 
-// `where` and `token` may be NULL. -ENOENT: no such target; the message lists the existing ones.
-// Does not connect to a job. A job without an HTTP server counts as the recording in its run
-// folder.
+// Finds a target. `where` and `token` may be NULL. Returns -ENOENT if there is no such target; the
+// message lists the existing ones. Does not connect to a job. A job without an HTTP server counts
+// as the recording in its run folder.
 int target_find(const char *where, const char *token, const struct target_options *options,
                 struct target *out, struct error *e);
 void target_free(struct target *t);
 
 // Finds the job that runs on this machine under this id or name, for data that only its run folder
 // has. `word` NULL: the job of --job, else of SONDE_JOB, else the newest. SONDE_URL and recordings
-// do not count. The caller frees *out with job_free. -ENOENT with a message: it does not run here.
+// do not count. The caller frees *out with job_free. Returns -ENOENT with a message if no such job
+// runs here.
 int target_running(const char *word, const struct target_options *options, struct job *out,
                    struct error *e);
 

@@ -1,11 +1,11 @@
-// watch.c - new points as they arrive: from the job's stream, or without a stream from a query for
+// watch.c - returns new points as they arrive, from the job's stream. Without a stream, it queries
 // the last seconds every WATCH_EVERY_MS.
 //
 //   query ─▶ existing or missed points ─▶ stream, from WATCH_WINDOW_MS ago ─▶ points … until it
 //   ends ─▶ query ─▶ …
 //
 // Queries overlap with each other and with the beginning of the stream. The time of each series'
-// last point decides which points are new, so none is returned twice. A query covers more than
+// last point decides which points are new, so no point is returned twice. A query covers more than
 // necessary (WATCH_WINDOW_MS), because points of other nodes and of slow sources come late. It also
 // covers everything missed while the job could not be reached, up to WATCH_BACK_MS. For recordings,
 // for selections that a stream does not support (feed.h), and for jobs that accept no further
@@ -32,14 +32,14 @@ enum {
 
 struct sonde_watch {
     struct sonde_client *client;
-    char *plan;         // the query, as JSON
-    char *path;         // of its stream; NULL: no stream
+    char *plan;         // the query as JSON
+    char *path;         // path of its stream; NULL: it has no stream
     struct feed *feed;  // NULL: the stream is not open
-    pid_t pid;          // process that opened it
-    struct arena arena; // keys
+    pid_t pid;          // process that opened the stream
+    struct arena arena; // holds keys
     struct map seen;    // series → time of its last returned point, + 2^63
     // CLOCK_MONOTONIC: no point before it was missed; 0: no query has succeeded yet
-    int64_t asked_ns;
+    int64_t covered_ns;
     bool begun; // the existing points are known
 };
 
@@ -103,7 +103,7 @@ static int look(struct sonde_watch *w, struct sonde_result **out, struct error *
     struct http_answer answer = {0};
     struct buf body = {0};
     int64_t now_ns = clock_monotonic_ns();
-    int64_t missed_ms = w->asked_ns ? (now_ns - w->asked_ns) / NS_PER_MS : 0;
+    int64_t missed_ms = w->covered_ns ? (now_ns - w->covered_ns) / NS_PER_MS : 0;
     *out = NULL;
     buf_printf(
         &body, "{\"start\":\"%lldms-ago\",\"queries\":[%s]}",
@@ -119,14 +119,14 @@ static int look(struct sonde_watch *w, struct sonde_result **out, struct error *
         rc = result_read(&answer, out, e);
     if (rc && !unknown)
         return rc;
-    w->asked_ns = now_ns;
+    w->covered_ns = now_ns;
     narrow(w, out);
     w->begun = true;
     return 0;
 }
 
-// Reads points from the stream. Returns 0 also if the stream has ended: a query then finds the
-// reason, or succeeds.
+// Reads points from the stream. Also returns 0 if the stream has ended, because a query then
+// succeeds, or finds the reason.
 static int listen_for(struct sonde_watch *w, int timeout_ms, struct sonde_result **out,
                       struct error *e)
 {
@@ -134,13 +134,13 @@ static int listen_for(struct sonde_watch *w, int timeout_ms, struct sonde_result
     if (rc == 0)
         narrow(w, out);
     if (rc == 0 || rc == -EAGAIN)
-        w->asked_ns = clock_monotonic_ns();
+        w->covered_ns = clock_monotonic_ns();
     if (rc == 0 || rc == -EAGAIN || rc == -ECANCELED)
         return rc == -EAGAIN ? 0 : rc;
     feed_close(w->feed);
     w->feed = NULL;
     if (!cured_by_waiting(rc) || rc == -EBUSY) {
-        free(w->path); // this server accepts no stream for it
+        free(w->path); // the server does not accept a stream of these points
         w->path = NULL;
     }
     return 0;
@@ -151,7 +151,7 @@ static int news(struct sonde_watch *w, int timeout_ms, struct sonde_result **out
 {
     if (w->feed && w->pid == getpid())
         return listen_for(w, timeout_ms, out, e);
-    feed_close(w->feed); // a child opens its own
+    feed_close(w->feed); // the child opens its own stream
     w->feed = NULL;
     int rc = look(w, out, e);
     if (!rc && w->path &&
@@ -193,7 +193,7 @@ int sonde_client_watch(struct sonde_client *c, const struct sonde_query *query,
     return rc;
 }
 
-// Sleeps for `ms`, or until end_ns if that is earlier; true: the time is over.
+// Sleeps for `ms`, or until end_ns if that is earlier. Returns true if end_ns is reached.
 static bool wait_ms(const struct sonde_watch *w, int64_t ms, int64_t end_ns)
 {
     int64_t until_ns = clock_monotonic_ns() + ms * NS_PER_MS, left_ns;

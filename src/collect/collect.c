@@ -259,7 +259,7 @@ int collect_create(const struct collect_options *options, struct collect **out, 
         }
         *s = (struct source){.kind = kinds[i], .options = &c->options, .generation = 1};
         s->rate_ns = rate_of(c, kinds[i], &choices[i]);
-        s->rate_asked = choices[i].rate_s > 0;
+        s->rate_fixed = choices[i].rate_s > 0;
         failed = series_begin(s);
         if (failed)
             break;

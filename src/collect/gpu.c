@@ -49,19 +49,19 @@ static const int64_t WAIT_DEFAULT_NS = 250 * (int64_t)NS_PER_MS;
 
 _Static_assert(GPUS_MAX * 2 < STORE_SET_SERIES_MAX, "there is room for gpu_up of all");
 
-enum gpu_state { GPU_OPENING, GPU_IDLE, GPU_ASKED, GPU_GONE };
+enum gpu_state { GPU_OPENING, GPU_IDLE, GPU_REQUESTED, GPU_GONE };
 
 struct gpu {
     struct gpus *owner;
     unsigned index;
-    pthread_cond_t asked;
+    pthread_cond_t requested;
 
     // Protected by the lock.
     enum gpu_state state;
     bool left;                // the GPU's thread is about to end
     bool fresh;               // the GPU has answered, and the answer is not used yet
     struct gpu_answer answer; // the answer to the last sample
-    int64_t asked_ns, answered_ns;
+    int64_t requested_ns, answered_ns;
 
     // Owned by the GPU's thread while it opens or reads the GPU; otherwise by the sampling thread.
     // The GPU itself comes first, then its parts.
@@ -110,7 +110,7 @@ static void release(struct gpus *n)
     for (unsigned i = 0; i < n->gpu_count; i++) {
         lost = lost || n->gpus[i].answer.lost;
         free(n->gpus[i].devices);
-        pthread_cond_destroy(&n->gpus[i].asked);
+        pthread_cond_destroy(&n->gpus[i].requested);
     }
     if (n->backend)
         n->backend->stop(n->library, lost);
@@ -196,8 +196,8 @@ static void *run_gpu(void *user)
         gpu->state = opened && !answer.lost ? GPU_IDLE : GPU_GONE;
         pthread_cond_broadcast(&n->changed);
         while (gpu->state == GPU_IDLE && !n->stop)
-            pthread_cond_wait(&gpu->asked, &n->lock);
-        if (gpu->state != GPU_ASKED)
+            pthread_cond_wait(&gpu->requested, &n->lock);
+        if (gpu->state != GPU_REQUESTED)
             break;
         pthread_mutex_unlock(&n->lock);
         answer = sample_devices(n, gpu);
@@ -232,9 +232,12 @@ static void *run_start(void *user)
     }
     struct gpu *gpus = count ? calloc(count, sizeof *gpus) : NULL;
     for (unsigned i = 0; gpus && i < count; i++) {
-        gpus[i] = (struct gpu){
-            .owner = n, .index = i, .up_place = -1, .up = true, .asked_ns = clock_monotonic_ns()};
-        pthread_cond_init(&gpus[i].asked, NULL);
+        gpus[i] = (struct gpu){.owner = n,
+                               .index = i,
+                               .up_place = -1,
+                               .up = true,
+                               .requested_ns = clock_monotonic_ns()};
+        pthread_cond_init(&gpus[i].requested, NULL);
     }
     pthread_mutex_lock(&n->lock);
     n->backend = backend;
@@ -392,7 +395,7 @@ static unsigned count_stuck(const struct gpus *n)
     unsigned count = !n->started;
     for (unsigned i = 0; i < n->gpu_count; i++) {
         const struct gpu *gpu = &n->gpus[i];
-        count += gpu->state == GPU_OPENING || (gpu->state == GPU_ASKED && gpu->late) ||
+        count += gpu->state == GPU_OPENING || (gpu->state == GPU_REQUESTED && gpu->late) ||
                  (gpu->answer.lost && !gpu->left);
     }
     return count;
@@ -405,7 +408,7 @@ static void gpus_close(struct source *s)
     pthread_mutex_lock(&n->lock);
     n->stop = true;
     for (unsigned i = 0; i < n->gpu_count; i++)
-        pthread_cond_signal(&n->gpus[i].asked);
+        pthread_cond_signal(&n->gpus[i].requested);
     // The other threads may still be within a call of the driver.
     while (n->users > 1 + count_stuck(n) && condition_wait_until(&n->changed, &n->lock, until_ns))
         ;
@@ -475,15 +478,15 @@ static void ask(struct source *s, struct gpus *n, double *values)
             continue;
         if (gpu->fresh)
             take_values(s, n, gpu, values);
-        gpu->state = GPU_ASKED;
-        gpu->asked_ns = now_ns;
-        pthread_cond_signal(&gpu->asked);
+        gpu->state = GPU_REQUESTED;
+        gpu->requested_ns = now_ns;
+        pthread_cond_signal(&gpu->requested);
     }
     bool waiting = true;
     while (waiting) {
         waiting = false;
         for (unsigned i = 0; i < n->gpu_count; i++)
-            waiting = waiting || (n->gpus[i].state == GPU_ASKED && !n->gpus[i].late);
+            waiting = waiting || (n->gpus[i].state == GPU_REQUESTED && !n->gpus[i].late);
         waiting = waiting && condition_wait_until(&n->changed, &n->lock, now_ns + n->wait_ns);
     }
 }
@@ -509,13 +512,14 @@ static void gather(struct source *s, struct gpus *n, double *values)
     unsigned up_count = 0;
     for (unsigned i = 0; i < n->gpu_count; i++) {
         struct gpu *gpu = &n->gpus[i];
-        bool up = gpu->state == GPU_ASKED || (gpu->state == GPU_IDLE && !gpu->answer.down);
-        int64_t silent_ns =
-            gpu->state == GPU_ASKED || gpu->state == GPU_OPENING ? now_ns - gpu->asked_ns : 0;
+        bool up = gpu->state == GPU_REQUESTED || (gpu->state == GPU_IDLE && !gpu->answer.down);
+        int64_t silent_ns = gpu->state == GPU_REQUESTED || gpu->state == GPU_OPENING
+                                ? now_ns - gpu->requested_ns
+                                : 0;
         if (gpu->state == GPU_IDLE) {
             take_values(s, n, gpu, values);
-            gpu->late = gpu->answered_ns - gpu->asked_ns > n->wait_ns;
-        } else if (gpu->state == GPU_ASKED) {
+            gpu->late = gpu->answered_ns - gpu->requested_ns > n->wait_ns;
+        } else if (gpu->state == GPU_REQUESTED) {
             gpu->late = true;
         }
         report(n->vendor->name, gpu, up && silent_ns < HANG_NS, silent_ns);

@@ -328,20 +328,20 @@ static bool field_is_wide(const struct nvml_field *f)
 // return an error.
 static int read_links(const struct nvml *nvml, struct nvidia_device *d)
 {
-    struct nvml_field asked[2 * NVML_LINKS_MAX];
+    struct nvml_field requests[2 * NVML_LINKS_MAX];
     double sum[2] = {0};
     bool any[2] = {false};
     for (uint32_t i = 0; i < 2 * NVML_LINKS_MAX; i++)
-        asked[i] = (struct nvml_field){.id = i % 2 ? NVML_FIELD_LINK_RX : NVML_FIELD_LINK_TX,
-                                       .scope = i / 2};
-    int result = nvml->fields(d->handle, 2 * NVML_LINKS_MAX, asked);
+        requests[i] = (struct nvml_field){.id = i % 2 ? NVML_FIELD_LINK_RX : NVML_FIELD_LINK_TX,
+                                          .scope = i / 2};
+    int result = nvml->fields(d->handle, 2 * NVML_LINKS_MAX, requests);
     for (int i = 0; i < 2 * NVML_LINKS_MAX && result == NVML_SUCCESS; i++) {
-        if (asked[i].result == NVML_GPU_IS_LOST)
-            return asked[i].result;
-        if (asked[i].result != NVML_SUCCESS || !field_is_wide(&asked[i]))
+        if (requests[i].result == NVML_GPU_IS_LOST)
+            return requests[i].result;
+        if (requests[i].result != NVML_SUCCESS || !field_is_wide(&requests[i]))
             continue;
         any[i % 2] = true;
-        sum[i % 2] += field_number(&asked[i]);
+        sum[i % 2] += field_number(&requests[i]);
     }
     for (int way = 0; way < 2; way++) {
         enum metric_symbol row = METRIC_GPU_NVLINK_TRANSMIT + (enum metric_symbol)way;
@@ -368,26 +368,26 @@ static void give_up_field(struct nvidia_device *d, size_t field)
 
 static int read_fields(const struct nvml *nvml, struct nvidia_device *d)
 {
-    struct nvml_field asked[FIELDS];
+    struct nvml_field requests[FIELDS];
     size_t row_of[FIELDS];
     int count = 0;
     for (size_t i = 0; i < FIELDS; i++) {
         if (d->field_off[i])
             continue;
         row_of[count] = i;
-        asked[count++] = (struct nvml_field){.id = fields[i].id, .scope = fields[i].scope};
+        requests[count++] = (struct nvml_field){.id = fields[i].id, .scope = fields[i].scope};
     }
-    int result = count ? nvml->fields(d->handle, count, asked) : NVML_NOT_SUPPORTED;
+    int result = count ? nvml->fields(d->handle, count, requests) : NVML_NOT_SUPPORTED;
     for (int i = 0; i < count; i++) {
         size_t field = row_of[i];
-        int each = result == NVML_SUCCESS ? asked[i].result : result;
+        int each = result == NVML_SUCCESS ? requests[i].result : result;
         if (each == NVML_GPU_IS_LOST)
             return each;
         if (nvml_is_final(each) ||
-            (each == NVML_SUCCESS && fields[field].wide && !field_is_wide(&asked[i])))
+            (each == NVML_SUCCESS && fields[field].wide && !field_is_wide(&requests[i])))
             give_up_field(d, field);
         else if (each == NVML_SUCCESS)
-            put(d, fields[field].row, field_number(&asked[i]) * fields[field].scale);
+            put(d, fields[field].row, field_number(&requests[i]) * fields[field].scale);
     }
     int by_link = d->by_link[0] || d->by_link[1] ? read_links(nvml, d) : result;
     return by_link == NVML_GPU_IS_LOST || result != NVML_SUCCESS ? by_link : result;

@@ -100,7 +100,7 @@ static int64_t cpu_time_ns(void)
 // it took, at most PERIOD_MAX_NS. If the user has set a rate, there is no pause.
 static int64_t wait_after(const struct source *s, int64_t begun_ns, int share)
 {
-    if (s->rate_asked)
+    if (s->rate_fixed)
         return 0;
     int64_t wait = (cpu_time_ns() - begun_ns) * share;
     return wait < PERIOD_MAX_NS ? wait : PERIOD_MAX_NS;
@@ -470,7 +470,7 @@ static void say_cost(struct source *s, int64_t cost_ns)
 static int processes_sample(struct source *s, double *values)
 {
     struct processes *p = s->state;
-    int64_t now = s->instant_ns, begun = s->rate_asked ? cpu_time_ns() : 0;
+    int64_t now = s->instant_ns, begun = s->rate_fixed ? cpu_time_ns() : 0;
     bool unchanged = is_unchanged(p, s) && p->valid && !p->unsure && now >= p->walked_ns &&
                      now < p->walked_ns + WALK_MAX_NS;
     bool walks = !unchanged && is_due(now, p->walk_due_ns);
@@ -487,7 +487,7 @@ static int processes_sample(struct source *s, double *values)
         put_details(s, values);
     if (s->tagged_rows && p->job.text[0])
         put_each(s, values, details);
-    if (s->rate_asked)
+    if (s->rate_fixed)
         say_cost(s, cpu_time_ns() - begun);
     return 0;
 }

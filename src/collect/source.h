@@ -73,7 +73,7 @@ struct source {
     bool open;
     char reason[SOURCE_REASON_MAX]; // "" while it gives all its values
     int64_t rate_ns;                // interval of samples
-    bool rate_asked;    // the user has set it for this source, so it is kept whatever the cost
+    bool rate_fixed;    // the user has set it for this source, so it is kept whatever the cost
     int64_t instant_ns; // of the current sample; unused for sources in their own thread
     enum metric_symbol first_row;
     size_t row_count;

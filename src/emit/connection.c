@@ -1,6 +1,6 @@
 // connection.c - the socket to the agent: a HELLO with the segment, then doorbells. Only the first
-// HELLO of a process may wait, and only while the agent's queue of connections is full: without the
-// wait, a short program would end before the agent finds it.
+// HELLO of a process may wait, and only while the agent's queue of connections is full. Without
+// this wait, a short program would end before the agent finds it.
 //
 // The program may have closed our descriptors (daemons close all of them), and their numbers may
 // belong to other files by now, so every use first compares the inode. A listener at the agent's
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum { QUEUE_WAIT_MS = 100 };
-enum { FIRST_FREE_FD = 3 }; // 0, 1, 2 may be closed, and later reopened by the program
+enum { FIRST_FREE_FD = 3 }; // 0, 1 and 2 may be closed, and the program may reopen them later
 
 int emit_high_fd(int fd)
 {
@@ -50,8 +50,8 @@ void emit_close(struct emit_file *f)
     f->fd = -1;
 }
 
-// Makes a descriptor of the segment for the agent; the caller closes it. It is a new one, because
-// an agent could write through the program's own.
+// Opens a new descriptor of the segment for the agent, because an agent could write through the
+// program's own descriptor. The caller closes it.
 static int descriptor_to_pass(const struct emit_segment *s)
 {
     char path[64];
@@ -87,8 +87,8 @@ static int try_connect(const struct emit_process *p, int fd)
     return failed;
 }
 
-// A socket whose connect() waits for room in the listener's queue, or not at all. All other calls
-// pass MSG_DONTWAIT.
+// Makes a socket. With `wait`, its connect() waits for room in the listener's queue. All other
+// calls on it pass MSG_DONTWAIT.
 static int make_socket(bool wait)
 {
     struct timeval most = {.tv_usec = QUEUE_WAIT_MS * 1000};
@@ -124,14 +124,14 @@ int emit_connect(struct emit_process *p, bool wait)
         return 0;
     }
     close(fd);
-    if (!p->said_no_agent && failed == EPERM)
-        emit_say("another user listens at %s: nothing is handed over; start the job again with "
+    if (!p->logged_no_agent && failed == EPERM)
+        emit_say("another user listens at %s and gets no data; start the job again with "
                  "sonde run",
                  p->socket_path);
-    else if (!p->said_no_agent)
+    else if (!p->logged_no_agent)
         emit_say("no agent at %s yet (%s); it will find this program when it starts",
                  p->socket_path, strerror(failed));
-    p->said_no_agent = true;
+    p->logged_no_agent = true;
     return failed;
 }
 
@@ -144,7 +144,7 @@ void emit_connection_tend(struct emit_process *p)
                                                  memory_order_relaxed, memory_order_relaxed))
         return;
     if (!emit_trylock(p))
-        return; // retried later
+        return; // the next bell tries again
     if (!emit_is_connected(p))
         emit_connect(p, false);
     emit_unlock(p);

@@ -1,8 +1,8 @@
 // definitions.c - defines metrics, groups, and the process itself: writes the meaning of each
 // handle into the segment once.
 //
-// A definition is encoded directly after the published ones (segment.h draws it). If its identity
-// (name and tags) is known already, the bytes are simply not published, and the next definition
+// A definition is encoded directly after the published ones (segment.h has the layout). If its
+// identity (name and tags) exists already, the bytes are not published, and the next definition
 // overwrites them.
 #include "base/storable_name.h"
 #include "emit/ring.h"
@@ -27,7 +27,8 @@ _Static_assert(GROUP_BYTES_MAX <= DEFINITION_BYTES_MAX, "one bound for all");
 _Static_assert(DEFINITION_BYTES_MAX < RESERVE_STEP && SEGMENT_DEFINITIONS_BYTES % RESERVE_STEP == 0,
                "a step is enough");
 
-static uint16_t group_members[SEGMENT_DEFINITIONS_MAX]; // by handle; 0 for metrics
+// number of members of each group's handle; 0 for metrics
+static uint16_t group_members[SEGMENT_DEFINITIONS_MAX];
 
 struct draft {
     char *start, *at;
@@ -77,8 +78,8 @@ static void draft_tag(struct draft *d, struct sonde_tag tag)
     d->at = emit_put_str(d->at, str_of(tag.value));
 }
 
-// Returns the handle of the drafted definition: an existing one, or a new one after publishing it;
-// -1 without memory.
+// Publishes the draft, unless a definition with its identity exists. Returns the handle, or -1 if
+// memory is exhausted.
 static int64_t draft_publish(struct emit_process *p, struct draft *d, size_t identity_bytes)
 {
     bool added;
@@ -99,7 +100,7 @@ static int64_t draft_publish(struct emit_process *p, struct draft *d, size_t ide
     // Release: an agent that reads this size also reads the whole definition.
     atomic_store_explicit(&p->header->definitions_bytes, p->definitions_bytes,
                           memory_order_release);
-    // Release: a thread that reads this handle as valid also finds the memory of its gauge.
+    // Release: a thread for which this handle is valid also finds the memory of its gauge.
     atomic_store_explicit(&p->cells_end, p->definitions, memory_order_release);
     return (int64_t)*handle;
 }
@@ -137,7 +138,8 @@ static const char *skip_str(const char *at)
     return at + sizeof size + size;
 }
 
-// The end of the identity of a published definition; *members: those of a group.
+// Returns the end of the identity of a published definition. *members gets the number of a group's
+// members.
 static const char *identity_end(const char *start, uint32_t *members)
 {
     const char *at = start + DEFINITION_FIXED;
@@ -156,7 +158,7 @@ static const char *identity_end(const char *start, uint32_t *members)
 void emit_definitions_recover(struct emit_process *p)
 {
     size_t end = atomic_load_explicit(&p->header->definitions_bytes, memory_order_relaxed);
-    p->by_identity = (struct map){0}; // the old one may be half changed
+    p->by_identity = (struct map){0}; // the old map may be incomplete
     p->definitions = 0;
     for (size_t at = 0; at < end;) {
         const char *start = p->base + p->at.definitions + at;
@@ -177,7 +179,7 @@ void emit_definitions_recover(struct emit_process *p)
 // Returns NULL for a valid metric, otherwise the error.
 static const char *check_metric(const struct sonde_metric *m, unsigned process_tags)
 {
-    enum { TAGS_OF_AGENT = 1 }; // host
+    enum { TAGS_OF_AGENT = 1 }; // the agent adds `host`
     if (!m->name || !storable_name_is(str_of(m->name), SEGMENT_NAME_MAX))
         return "a name is 1 to 255 of A-Z a-z 0-9 _ . / : - and letters";
     if (m->unit && strlen(m->unit) > SEGMENT_UNIT_MAX)
@@ -219,7 +221,7 @@ sonde_handle sonde_define_sized(const struct sonde_metric *given, size_t size)
     struct sonde_metric m = {0};
     if (!given || !emit_on())
         return 0;
-    // ignores fields that a newer program has added
+    // ignore fields that a program for a newer libsonde has added
     memcpy(&m, given, size < sizeof m ? size : sizeof m);
     if (m.level > p->level)
         return 0;

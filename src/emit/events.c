@@ -1,9 +1,9 @@
 // events.c - spans and annotations.
 //
-// Each slot has a stack with the open spans of its thread, in the program's own memory, allocated
-// at the first span: all that the end of a span needs to write a complete record. A begin that
-// finds no room there (64 deep, or 64 KiB of tags) is not recorded, but counted, so that its end
-// does not end another span.
+// Each slot has a stack with the open spans of its thread. The stack is in the program's own
+// memory, and is allocated at the first span. From it, the end of a span can write a complete
+// record. If the stack has no room (64 spans deep, or 64 KiB of tags), a span is not recorded. It
+// is counted, so that its end does not end another span.
 #include "base/clock.h"
 #include "emit/ring.h"
 #include "emit/tags.h"
@@ -22,7 +22,7 @@ enum {
         4 + SEGMENT_TEXT_MAX + SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 8
 };
 
-// A frame: start, id, parent, text as in the record.
+// A frame of the stack: start, id, parent, text as in the record.
 struct span_stack {
     uint32_t depth;
     uint32_t ends[DEPTH_MAX];
@@ -31,9 +31,9 @@ struct span_stack {
 
 _Static_assert(sizeof(struct span_stack) == STACK_BYTES, "whole pages");
 
-// By slot. Only the thread that has the slot uses it.
+// One for each slot. Only the thread that has the slot uses it.
 static struct {
-    struct span_stack *stack; // NULL: no span has begun here
+    struct span_stack *stack; // NULL: no span has begun in this slot
     // number of spans begun while the stack was full or could not be allocated
     uint32_t unrecorded;
 } open_spans[SEGMENT_SLOTS_MAX];
@@ -62,8 +62,8 @@ static void refuse(void)
     atomic_fetch_add_explicit(&emit_process.header->refused, 1, memory_order_relaxed);
 }
 
-// The text of a record, padded; returns its size. A name over the limit is cut, a tag over a limit
-// is left out; both are counted.
+// Encodes the text of a record, padded, and returns its size. Cuts a name over the limit, and
+// leaves out a tag over a limit; both are counted.
 static size_t encode_text(char *out, const char *name, size_t name_max,
                           const struct sonde_tag *tags, size_t count)
 {
@@ -90,7 +90,7 @@ static size_t encode_text(char *out, const char *name, size_t name_max,
     return ((size_t)(at - out) + 7) / 8 * 8;
 }
 
-// Unique in this process, over all its threads.
+// Returns an id that is unique among all threads of this process.
 static uint64_t next_id(struct ring *r)
 {
     return ((uint64_t)r->index << 40) + ++r->spans;
@@ -110,7 +110,7 @@ static void put_event(enum segment_type type, unsigned flags, uint64_t start, ui
     word[2] = end;
     word[3] = id;
     word[4] = parent;
-    for (size_t i = 0; i < text_bytes; i += 8) // most are too short for a call of memcpy()
+    for (size_t i = 0; i < text_bytes; i += 8) // most texts are too short for a call of memcpy()
         memcpy(&word[5 + i / 8], text + i, 8);
     emit_publish(r, head + bytes);
 }
@@ -127,7 +127,7 @@ static void span_begin(struct ring *r, const char *name, const struct sonde_tag 
         return;
     }
     uint64_t parent = 0, id = next_id(r);
-    if (s->depth) // the frame below: start, id, parent …
+    if (s->depth) // the frame of the parent: start, id, parent …
         memcpy(&parent, s->frames + (s->depth > 1 ? s->ends[s->depth - 2] : 0) + 8, sizeof parent);
     char *frame = s->frames + used;
     memcpy(frame, &start, 8);
@@ -156,7 +156,7 @@ void sonde_span_end(void)
         return;
     }
     if (!s || !s->depth)
-        return; // there was no begin, or it was before a fork
+        return; // the span was not begun, or was begun before a fork
     uint32_t end_of_frame = s->ends[--s->depth], at = s->depth ? s->ends[s->depth - 1] : 0;
     uint64_t start, id, parent;
     memcpy(&start, s->frames + at, 8);
@@ -220,7 +220,8 @@ void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_
 {
     struct ring *r = span->id ? emit_ring_if_needed(1) : NULL;
     if (!r ||
-        span->process != emit_process.header->pid) // opened before a fork: the parent must close it
+        // it was opened before a fork, so the parent must close it
+        span->process != emit_process.header->pid)
         return;
     char text[TEXT_BYTES_MAX];
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
@@ -239,7 +240,7 @@ void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t 
     put_event(SEGMENT_NOTE, 0, now, now, 0, 0, encoded, bytes);
 }
 
-// The arguments are key, value, … up to NULL; a key without a value is left out.
+// Collects tags from the arguments: key, value, … up to NULL. Leaves out a key without a value.
 static size_t gather(struct sonde_tag tags[SEGMENT_TAGS_MAX], va_list args)
 {
     size_t count = 0;

@@ -1,11 +1,11 @@
-// parameters.c - parameters of the run, as annotations that the launcher finds in the recording.
+// parameters.c - writes parameters of the run as annotations, which the launcher finds in the
+// recording.
 //
 //   tag   sonde=config
 //   text  KEY=VALUE KEY=VALUE …, a value as one word (base/escape.h), up to SEGMENT_TEXT_MAX bytes
 //
-// So a parameter survives everything that an annotation survives: a kill -9 of the program, of the
-// agent, of the launcher. If one text has no room for all parameters, several annotations are
-// written.
+// So a parameter survives a kill -9 of the program, the agent or the launcher, as every annotation
+// does. If one text has no room for all parameters, several annotations are written.
 #include "base/escape.h"
 #include "emit/ring.h"
 #include "emit/tags.h"
@@ -83,7 +83,8 @@ void sonde_config_strings(const char *key, ...)
     while (key) {
         const char *value = va_arg(args, const char *);
         const struct sonde_tag parameter = {key, value};
-        sonde_config_tags(&parameter, 1); // without a value: refused and counted
+        // sonde_config_tags refuses and counts a parameter without a value
+        sonde_config_tags(&parameter, 1);
         key = value ? va_arg(args, const char *) : NULL;
     }
     va_end(args);

@@ -2,13 +2,13 @@
 // children.
 //
 // The fork() handlers hold the lock during a fork, so that the child inherits a consistent state.
-// The child closes its copies of our descriptors, forgets its ring and changes `mark`; nothing
-// more, because most children only exec. The child's first call that emits finds `mark` changed. It
-// makes a new segment with the same definitions at the address of the parent's, so all pointers and
-// handles stay valid. A child of a bare clone(), or of a fork() that began before the handlers were
-// registered, runs no handlers. But `mark` is in a page that the kernel clears (MADV_WIPEONFORK):
-// the next slow path notices that, at most a quarter of a ring later, and mend_after_fork() makes
-// up for the handlers.
+// In the child they close the copies of our descriptors, forget the ring and change `mark`. They do
+// nothing more, because most children only exec. When the child first emits, it sees that `mark`
+// has changed. It then makes a new segment with the same definitions, at the address of the
+// parent's segment, so all pointers and handles stay valid. A child of a bare clone(), or of a
+// fork() that began before the handlers were registered, runs no handlers. But `mark` is in a page
+// that the kernel clears in children (MADV_WIPEONFORK). The next slow path notices that, at most a
+// quarter of a ring later, and mend_after_fork() does the work of the handlers.
 #include "emit/process.h"
 #include "base/clock.h"
 #include "base/process_start.h"
@@ -33,10 +33,10 @@ __thread struct ring *emit_self = &emit_no_ring;
 
 static pthread_key_t thread_ends;
 
-// Bypasses pthread_sigmask(), which never blocks the signal with which glibc cancels threads. That
-// signal's handler does not always check whether the thread is cancellable (glibc 2.36), so
-// disabling cancellation is not enough. Signals of faults stay unblocked, because the kernel ends a
-// process that has blocked them.
+// Changes the blocked signals without pthread_sigmask(), which never blocks the signal with which
+// glibc cancels threads. The handler of this signal does not always check whether the thread is
+// cancellable (glibc 2.36), so disabling cancellation is not enough. Signals of faults stay
+// unblocked, because the kernel ends a process that has blocked them.
 static uint64_t change_signals(int how, uint64_t set)
 {
     uint64_t before = 0;
@@ -97,7 +97,7 @@ void emit_say(const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    // because an application does not expect a cancellation within this library
+    // an application does not expect a cancellation within this library
     struct emit_interrupts before = disable_interrupts();
     log_line(LOG_WARNING, "%s", text);
     restore_interrupts(before);
@@ -141,7 +141,7 @@ static void close_descriptors(struct emit_process *p)
     emit_close(&p->segment.agent_file);
 }
 
-// In a child, with the lock held: puts a segment of its own in the place of the parent's.
+// In a child, with the lock held: replaces the parent's segment by a new one.
 static bool start_in_child(struct emit_process *p)
 {
     struct error e;
@@ -176,11 +176,11 @@ static bool start_in_child(struct emit_process *p)
     return false;
 }
 
-// The number of handlers of this thread's fork() that have run: they may be registered more than
-// once (watch_forks).
+// Counts the handlers of this thread's fork() that have run, because they may be registered more
+// than once (watch_forks).
 static __thread unsigned fork_handlers;
 
-// What a child changes, with the lock held or not needed: it has neither segment nor connection.
+// Does what is the same in all children: the process now has neither a segment nor a connection.
 static void leave_parent(struct emit_process *p)
 {
     emit_self = &emit_no_ring;
@@ -188,8 +188,8 @@ static void leave_parent(struct emit_process *p)
     close_descriptors(p);
 }
 
-// Forgets a start that another thread of the parent has begun. Its mapping may be unfinished, and
-// stays.
+// Forgets that another thread of the parent was starting sonde. Its mapping may be unfinished, and
+// is not unmapped.
 static void forget_start(struct emit_process *p)
 {
     leave_parent(p);
@@ -200,10 +200,10 @@ static void forget_start(struct emit_process *p)
     p->by_identity = (struct map){0};
 }
 
-// In a child that ran no handlers: does what they do. Of several threads one does it, with all
+// In a child that has run no handlers: does their work. One of several threads does it, with all
 // interruptions disabled, because the others wait for it. The parent's other threads do not exist
-// here, and every thread of the child comes this way first. So a lock that is taken has no owner,
-// and what it protects may be half changed.
+// here, and every thread of the child calls this function first. So if the lock is taken, it has no
+// owner, and the data that it protects may be inconsistent.
 static void mend_after_fork(struct emit_process *p)
 {
     struct emit_interrupts before = disable_interrupts();
@@ -227,7 +227,7 @@ static void mend_after_fork(struct emit_process *p)
     restore_interrupts(before);
 }
 
-// Takes the lock in any process, once there is a mark.
+// Takes the lock in any process that has a mark.
 static void take_lock(struct emit_process *p)
 {
     for (uint8_t mark;
@@ -260,7 +260,7 @@ static void after_fork_in_child(void)
     emit_unlock(p);
 }
 
-// Makes the page of the mark. If several threads make one, the first one is used.
+// Makes the page of the mark. If several threads make a page, the first one is used.
 static void make_mark(struct emit_process *p)
 {
     _Atomic uint8_t *none = NULL;
@@ -268,17 +268,18 @@ static void make_mark(struct emit_process *p)
         mmap(NULL, SEGMENT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return;
-    madvise(page, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14, sonde notices only fork()
+    // before Linux 4.14, only children of fork() are noticed
+    madvise(page, SEGMENT_PAGE, MADV_WIPEONFORK);
     atomic_store((_Atomic uint8_t *)page, EMIT_MARK_OURS);
     if (!atomic_compare_exchange_strong(&p->mark, &none, (_Atomic uint8_t *)page))
         munmap(page, SEGMENT_PAGE);
 }
 
-// Called before a thread takes the lock for the first time. From then on a concurrent fork() waits
-// for the lock, so that its child inherits a consistent state. No thread waits
-// for another one here, because in a forked child the other one does not exist. So several threads
-// may register the handlers. A fork() that has already run its handlers does not wait: its child
-// finds the mark cleared.
+// Registers the fork() handlers; called before a thread takes the lock for the first time. From
+// then on a concurrent fork() waits for the lock, so that its child inherits a consistent state. No
+// thread waits for another one here, because in a forked child the other thread does not exist. So
+// several threads may register the handlers. A fork() that has already run its handlers does not
+// wait: its child sees that the mark is cleared.
 static bool watch_forks(void)
 {
     static _Atomic bool watched;
@@ -287,7 +288,7 @@ static bool watch_forks(void)
     if (!p->mark)
         make_mark(p);
     if (p->mark && !watched) {
-        // after a failure, forks are noticed as after a bare clone()
+        // if it fails, forks are noticed like a bare clone()
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
         watched = true;
     }
@@ -295,9 +296,9 @@ static bool watch_forks(void)
     return p->mark != NULL;
 }
 
-// For ThreadSanitizer in an application. ThreadSanitizer sees a library's memcpy(), but not its
-// atomics, and so reports a race between two threads that use a slot one after the other. It
-// exports these functions; elsewhere they are NULL.
+// Tells ThreadSanitizer about our synchronisation. It sees a library's memcpy(), but not its
+// atomics. So it would report a race between two threads that use a slot one after the other.
+// ThreadSanitizer exports these functions; without it they are NULL.
 extern void __tsan_acquire(void *at) __attribute__((weak, visibility("default")));
 extern void __tsan_release(void *at) __attribute__((weak, visibility("default")));
 
@@ -315,7 +316,7 @@ static void thread_has_ended(void *unused)
     atomic_fetch_add(&emit_process.slots_free, 1);
 }
 
-static uint64_t ring_bytes_wanted(void)
+static uint64_t ring_bytes_setting(void)
 {
     const char *text = secure_getenv("SONDE_RING_BYTES");
     uint64_t wanted = SEGMENT_RING_DEFAULT, bytes = SEGMENT_RING_MIN;
@@ -327,8 +328,8 @@ static uint64_t ring_bytes_wanted(void)
     return bytes;
 }
 
-// Room for four threads a processor.
-static uint32_t slots_wanted(void)
+// Returns a number of slots for four threads a processor.
+static uint32_t slot_count(void)
 {
     enum { THREADS_PER_PROCESSOR = 4, SLOTS_AT_LEAST = 64 };
     long wanted = sysconf(_SC_NPROCESSORS_CONF) * THREADS_PER_PROCESSOR;
@@ -360,13 +361,13 @@ static bool read_environment(struct emit_process *p)
     return p->level > 0;
 }
 
-// Called with the lock held; socket_path and level are known.
+// Starts sonde. Called with the lock held, after socket_path and level are set.
 static bool start(struct emit_process *p)
 {
     struct error e;
     p->clock = clock_ticks_usable() ? SEGMENT_CLOCK_TICKS : SEGMENT_CLOCK_REALTIME;
-    p->ring_bytes = ring_bytes_wanted();
-    p->slots = slots_wanted();
+    p->ring_bytes = ring_bytes_setting();
+    p->slots = slot_count();
     if (pthread_key_create(&thread_ends, thread_has_ended) != 0) {
         emit_say("off: no memory");
         return false;
@@ -431,11 +432,12 @@ int sonde_connect(const char *socket_path, int level)
         // Release: an agent that reads the new number also reads the new path.
         atomic_fetch_add_explicit(&p->header->moves, 1, memory_order_release);
         p->attached_before = atomic_load_explicit(&p->agent->attached, memory_order_relaxed);
-        p->said_no_agent = false;
+        p->logged_no_agent = false;
         emit_connect(p, true);
-    } else if (same && !emit_is_connected(p)) { // the agent's queue was full, or it has gone since
+        // the agent's queue was full, or the agent has gone since
+    } else if (same && !emit_is_connected(p)) {
         emit_connect(p, true);
-    } else if (!on && !p->base) { // handles from another segment would have no meaning in this one
+    } else if (!on && !p->base) { // handles from another segment would be invalid in this one
         p->level = level;
         on = start(p);
         if (!on)
@@ -459,7 +461,7 @@ static struct ring *claim(struct emit_process *p)
             __tsan_acquire(r);
         if (!emit_reserve(&p->segment.file, (size_t)((char *)r - p->base), SEGMENT_PAGE))
             return NULL;
-        // Head and cells continue from the last thread's values, so no data are lost in between.
+        // Head and cells continue from the last thread's values, so no data are lost.
         r->mask = p->ring_bytes - 1;
         r->index = i;
         r->ticks = p->header->clock == SEGMENT_CLOCK_TICKS;

@@ -1,19 +1,21 @@
-// rank.c - the innermost launcher's rank.
+// rank.c - finds the rank that the innermost launcher has given this process.
 //
-// A process inherits the variables of all launchers above it, and these may disagree: under `srun
-// torchrun` each worker of a node has its node's SLURM_PROCID, and a worker that starts `srun`
-// leaves its RANK to every task. The launcher that set its variable last, nearest to this process,
-// started it. The environments of the ancestors show that (/proc/PID/environ): the nearest ancestor
-// without the variable, or with another value, is the launcher.
+// A process inherits the variables of all launchers above it, and these may contradict each other.
+// Under `srun torchrun`, each worker of a node has its node's SLURM_PROCID. If a worker starts
+// `srun`, all tasks inherit its RANK. The right variable is the one that was set last, by the
+// launcher nearest to this process. The environments of the ancestors (/proc/PID/environ) show
+// which one that is: the nearest ancestor without the variable, or with another value, is its
+// launcher.
 //
 //   process        RANK  SLURM_PROCID    set
 //   worker (we)     5        1
 //   torchrun        -        1           RANK, at distance 1: it wins
 //   slurmstepd      -        -           SLURM_PROCID, at distance 2
 //
-// srun passes its environment to its tasks through a daemon whose own environment lacks it; so all
-// variables seem to be set at once. SLURM_TASK_PID is the process that Slurm has started: if the
-// variables tie there, Slurm is the innermost launcher. The table's order decides other ties.
+// srun passes its environment to its tasks through a daemon whose own environment has none of these
+// variables. So all variables seem to be set there. SLURM_TASK_PID is the process that Slurm has
+// started: if variables tie there, Slurm is the innermost launcher. The order of the table decides
+// other ties.
 #include "emit/rank.h"
 
 #include "base/str.h"
@@ -29,8 +31,8 @@
 enum {
     DIGITS_MAX = 20,
     DISTANCE_MAX = 64,  // ancestors to check
-    ENTRY_MAX = 64,     // bytes of NAME=VALUE to keep: our variables are shorter
-    PIECE_BYTES = 4096, // read from an environment at a time
+    ENTRY_MAX = 64,     // bytes of NAME=VALUE that are kept; our variables are shorter
+    PIECE_BYTES = 4096, // bytes of one read from an environment
 };
 
 enum guard { RANK_PAIR, RANK_STEP, RANK_ALONE };
@@ -50,7 +52,7 @@ struct candidate {
     const char *value; // NULL: this source gives no rank
     // distance of the process that set the variable; DISTANCE_UNKNOWN until it is found
     unsigned distance;
-    bool present; // in the environment read last
+    bool present; // the last environment that was read has the variable
 };
 
 enum { DISTANCE_UNKNOWN = DISTANCE_MAX + 1 };
@@ -63,8 +65,8 @@ static bool number_of(const char *name, uint64_t *out, const char **text)
 
 static const char *value_of(const struct source *s)
 {
-    // The highest step numbers, which Slurm gives to a batch script, an interactive shell and a
-    // prolog; they are not steps.
+    // The highest step numbers are not steps. Slurm gives them to a batch script, an interactive
+    // shell and a prolog.
     enum { SLURM_SPECIAL_STEPS = 16 };
     uint64_t rank, other;
     const char *text, *unused;
@@ -119,7 +121,8 @@ static long parent_of(long pid)
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = 0;
-    const char *behind = strrchr(text, ')'); // the name may contain anything, such as ") S PPID"
+    // the process's name may contain anything, such as ") S PPID"
+    const char *behind = strrchr(text, ')');
     char state;
     long parent = 0;
     return behind && sscanf(behind + 1, " %c %ld", &state, &parent) == 2 ? parent : 0;

@@ -1,9 +1,10 @@
 // ring.c - the hot paths: points, rows and cells.
 //
-// A point costs one comparison with `limit`, the clock, three stores, and the store of head that
-// publishes them. `limit` is the least of three marks, so one comparison answers three questions:
-// whether the ring has room, whether the record fits before the ring's end, and whether to check
-// for an agent that sleeps or has gone. A thread without a ring uses emit_no_ring, whose limit is
+// A point costs one comparison with `limit`, a reading of the clock, three stores, and the store of
+// `head` that publishes them. `limit` is the smallest of three limits. So one comparison answers
+// three questions: whether the ring has room, whether the record fits before the ring's end, and
+// whether it is time to check for an agent that sleeps or has gone. A thread without a ring uses
+// emit_no_ring, whose limit is
 // 0. emit_room() handles all rare cases.
 #include "emit/ring.h"
 
@@ -13,17 +14,17 @@
 
 enum {
     POINT_BYTES = 24,
-    // approximate interval at which an emitting thread checks for the agent, to connect again after
-    // a restart
+    // approximate interval at which an emitting thread checks for the agent, so that it connects
+    // again after the agent was restarted
     LOOK_MS = 100,
-    STEP_MIN = 64, // bytes; a check takes as long as some points
+    STEP_MIN = 64, // bytes; a check takes as long as emitting some points
     STEP_MAX = 8192,
     RESERVE_BYTES = SEGMENT_RING_MIN,
 };
 
 _Static_assert(SEGMENT_MISSING_BITS == SONDE_MISSING_BITS, "a value that is missing");
 
-// The number of bytes to write before the next check. A slow ring checks at every record.
+// Returns the number of bytes to write before the next check. A slow ring checks at every record.
 static uint64_t next_step(struct ring *r)
 {
     uint32_t now_ms = (uint32_t)(clock_read_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_MS);
@@ -35,8 +36,8 @@ static uint64_t next_step(struct ring *r)
     return r->step;
 }
 
-// Reserves memory for the first `end` bytes of the ring's data, in steps. Returns false without
-// memory.
+// Reserves memory for the first `end` bytes of the ring's data, in steps. Returns false if memory
+// is exhausted.
 static bool reserve_data(struct emit_process *p, const struct ring *r, uint64_t end)
 {
     uint64_t *reserved = &p->ring_reserved[r->index];
@@ -152,14 +153,15 @@ void sonde_put_row_at(sonde_handle group, const double *values, int64_t time_ns)
 
 // ---- Cells ----
 
-// The end grows a page at a time: the agent reads up to it, and so touches no unwritten pages.
+// Returns the new end of the cells. It grows a page at a time, because the agent reads up to it,
+// and must not touch unwritten pages.
 static uint32_t cells_end_for(sonde_handle metric)
 {
     enum { CELLS_A_PAGE = SEGMENT_PAGE / 8 };
     return (metric / CELLS_A_PAGE + 1) * CELLS_A_PAGE;
 }
 
-// Returns false for NaN and the infinities, because a sum that becomes one of them would stay so.
+// Returns false for NaN and infinities, because a sum that becomes one of them never changes again.
 static inline bool is_finite(double sum)
 {
     return sum - sum == 0;
@@ -176,7 +178,7 @@ static bool reserve_cells(struct emit_process *p, size_t area, uint32_t from, ui
                         (end - from) * sizeof(double));
 }
 
-// All threads that found no slot share these cells.
+// Adds to the cells that all threads without a slot share.
 static void add_to_common(struct emit_process *p, sonde_handle metric, double amount)
 {
     uint32_t end = cells_end_for(metric),
@@ -236,8 +238,8 @@ void sonde_cell_add(sonde_handle metric, double amount)
         add_slow(metric, amount);
         return;
     }
-    // No other thread writes it, and an aligned double is stored in one piece, so volatile suffices
-    // for the agent to see it.
+    // No other thread writes this cell, and an aligned double is stored in one piece. So volatile
+    // is enough for the agent to see it.
     volatile double *cell = (volatile double *)(void *)((char *)r + SLOT_CELLS) + metric;
     double sum = *cell + amount;
     if (__builtin_expect(!is_finite(sum), 0))

@@ -5,8 +5,9 @@
 #include "base/clock.h"
 #include "emit/process.h"
 
-// This thread's ring with room for `bytes` (a multiple of 8, at most a record) in one piece after
-// its head. NULL if the ring is full or the thread has none; then `points` are counted as dropped.
+// Returns this thread's ring with room for `bytes` after its head, in one piece (a multiple of 8,
+// at most a record). NULL: the ring is full, or the thread has none, and `points` are counted as
+// dropped.
 struct ring *emit_room(size_t bytes, uint64_t points);
 
 // Like emit_room, but takes the slow path only if the known room is not enough.
@@ -29,7 +30,7 @@ static inline void emit_publish(struct ring *r, uint64_t head)
     atomic_store_explicit(&r->head, head, memory_order_release);
 }
 
-// The number of members of a group; 0 if the handle is no group.
+// Returns the number of members of a group, or 0 if the handle is not a group.
 unsigned emit_group_members(uint32_t group);
 
 #endif

@@ -33,8 +33,9 @@ static bool size_allowed(size_t bytes)
            bytes <= limit.rlim_cur;
 }
 
-// After mlockall(MCL_FUTURE) the kernel fills a new mapping with memory at once, unless it is
-// inaccessible. So the mapping is made inaccessible, unlocked, and then made accessible.
+// Maps a file. After mlockall(MCL_FUTURE) the kernel would fill a new mapping with memory at once,
+// unless it is inaccessible. So the mapping is first inaccessible, then unlocked, then made
+// accessible.
 static void *map(int fd, size_t bytes)
 {
     if (!size_allowed(bytes) || ftruncate(fd, (off_t)bytes) != 0)
@@ -51,8 +52,8 @@ static void *map(int fd, size_t bytes)
     return NULL;
 }
 
-// From here on only our mapping can write the segment. Without the seal, the file's mode keeps
-// other users from opening the passed descriptor again for writing.
+// Seals the segment: from here on, only our mapping can write it. If sealing fails, the file's mode
+// keeps other users from opening the passed descriptor again for writing.
 static bool seal_segment(struct emit_segment *s)
 {
     enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
@@ -73,7 +74,7 @@ bool emit_reserve(const struct emit_file *f, size_t offset, size_t bytes)
                      ? errno
                      : 0;
     while (failed == EINTR);
-    // EPERM: a filter of system calls, as in containers
+    // EPERM: a filter of system calls, as in containers, forbids it
     return failed == 0 || failed == EOPNOTSUPP || failed == ENOSYS || failed == EPERM;
 }
 

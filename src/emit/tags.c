@@ -1,5 +1,5 @@
-// tags.c - the rules for valid tags (like the store's), and the tags that all data of this process
-// carry.
+// tags.c - the rules for valid tags (the same as the store's), and the tags that all data of this
+// process get.
 #include "emit/tags.h"
 
 #include "emit/process.h"

@@ -8,7 +8,7 @@
 
 #include "sonde.h"
 
-// Returns key and value of a valid tag, or false.
+// Stores the key and value of a valid tag. Returns false for an invalid one.
 static inline bool emit_tag_texts(const struct sonde_tag *tag, struct str *key, struct str *value)
 {
     if (!tag->key || !tag->value)
@@ -24,11 +24,11 @@ static inline bool emit_tag_valid(const struct sonde_tag *tag)
     return emit_tag_texts(tag, &key, &value);
 }
 
-// At most `bytes` of s, without an incomplete UTF-8 character at the end.
+// Returns at most `bytes` of s, without an incomplete UTF-8 character at the end.
 struct str emit_cut(struct str s, size_t bytes);
 
-// memcpy() without a call for short texts, as most names, keys and values are: up to 16 bytes are
-// two moves that may overlap.
+// Works like memcpy(), but without a call for short texts, because most names, keys and values are
+// short. Up to 16 bytes are two moves that may overlap.
 static inline void emit_copy_text(char *to, const char *from, size_t size)
 {
     uint64_t first, last;
@@ -52,7 +52,7 @@ static inline void emit_copy_text(char *to, const char *from, size_t size)
     }
 }
 
-// Writes u16 size, then the bytes, and returns the place behind them. The caller has made room;
+// Writes u16 size, then the bytes, and returns the place after them. The caller has made room;
 // s.size < 65536.
 static inline char *emit_put_str(char *at, struct str s)
 {

@@ -1,10 +1,10 @@
-// undelivered.c - detects whether an agent takes this process's data, and counts the data that wait
-// without one.
+// undelivered.c - detects whether an agent reads this process's data, and counts the data that wait
+// without an agent.
 //
-// The process has an agent if that agent has attached the segment (segment_agent.attached) since
-// the process began to use it, or while our connection to it is open, because the HELLO may still
-// be in its queue. Without an agent, unread records of the rings count as dropped, until an agent
-// finds this process. So do cells that no agent has ever seen.
+// A process has an agent if an agent has attached the segment (segment_agent.attached) since the
+// process began to use it. It also has one while our connection is open, because the HELLO may
+// still be in the agent's queue. Without an agent, unread records of the rings count as dropped
+// until an agent finds this process. So do cells that no agent has ever read.
 #include "emit/ring.h"
 
 #include "sonde.h"
@@ -14,19 +14,19 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool is_heard(struct emit_process *p)
+static bool has_agent(struct emit_process *p)
 {
     return atomic_load_explicit(&p->agent->attached, memory_order_relaxed) != p->attached_before ||
            emit_is_connected(p);
 }
 
-// The number of points, spans and notes of a ring that no agent has read.
+// Returns the number of points, spans and notes of a ring that no agent has read.
 static uint64_t count_records(const struct emit_process *p, struct ring *r)
 {
     uint64_t size = p->ring_bytes, count = 0,
              at = atomic_load_explicit(&p->agent->tails[r->index].bytes, memory_order_relaxed);
-    // Acquire: the records before head are complete. The ring's thread may write more, but never
-    // over unread ones.
+    // Acquire: the records before head are complete. The ring's thread may write more records, but
+    // never over unread ones.
     uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
     while (head - at <= size && at != head) {
         uint64_t word = *emit_data(r, at), words = word >> 16 & 0xffff;
@@ -65,7 +65,7 @@ uint64_t emit_undelivered_values(struct emit_process *p)
 {
     emit_lock(p);
     uint64_t count = 0;
-    if (!is_heard(p)) {
+    if (!has_agent(p)) {
         // Acquire: these rings have been laid out.
         uint32_t slots = atomic_load_explicit(&p->header->slots_used, memory_order_acquire);
         for (uint32_t i = 0; i < slots; i++)
@@ -78,7 +78,7 @@ uint64_t emit_undelivered_values(struct emit_process *p)
     return count;
 }
 
-// Finds the folder of the job; returns whether it exists here.
+// Finds the folder of the job. Returns true if the folder is visible here.
 static bool folder_is_here(const char *socket_path, char folder[SEGMENT_PATH_MAX])
 {
     memcpy(folder, socket_path, SEGMENT_PATH_MAX);
@@ -98,7 +98,7 @@ int sonde_check(char *why, size_t size)
     if (atomic_load_explicit(&p->state, memory_order_acquire) != EMIT_ON || !emit_on())
         return 0;
     emit_lock(p);
-    int failed = is_heard(p) ? 0 : emit_connect(p, false);
+    int failed = has_agent(p) ? 0 : emit_connect(p, false);
     if (failed == ENOENT && !folder_is_here(p->socket_path, folder))
         snprintf(why, size,
                  "nothing is recorded: the folder %s of the job is not here. In a container, bind "

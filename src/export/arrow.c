@@ -1,7 +1,7 @@
-// arrow.c - the long form (long_table.h) as Arrow's IPC format: a file, which readers map without a
-// copy.
+// arrow.c - writes the long form (long_table.h) in Arrow's IPC file format, which readers map
+// without a copy.
 //
-// A dictionary of Arrow holds for the whole file, so the different words of all tags stay in
+// In Arrow, a dictionary is valid for the whole file. So the distinct words of all tags stay in
 // memory, up to WORD_BYTES_MAX.
 #include "export/long_table.h"
 #include "formats/arrow_write.h"
@@ -22,7 +22,7 @@ static int no_memory(struct error *e)
     return error_set(e, -ENOMEM, "out of memory");
 }
 
-// What has been written goes to the output.
+// Writes finished bytes to the output.
 static int flush(struct export_sink *s, struct error *e)
 {
     struct arrow *a = s->state;
@@ -38,7 +38,7 @@ static int begin(struct export_sink *s, struct error *e)
     struct arrow *a = s->state = calloc(1, sizeof *a);
     if (!a || long_table_begin(&a->table, s->plan))
         return no_memory(e);
-    // All words of series come before the first batch: some readers, as that of Polars, refuse
+    // Add all words of series before the first batch, because some readers (Polars) refuse
     // dictionaries that grow.
     for (size_t i = 0; i < s->plan->series_count; i++)
         if (long_table_series(&a->table, s->plan, &s->plan->series[i]))

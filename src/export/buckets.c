@@ -5,13 +5,14 @@
 static const struct query_limits limits = {.memory_bytes = 64 << 20, .points_max = UINT64_MAX};
 
 struct reading {
-    int64_t from_ns, to_ns; // buckets that begin in it are wanted
+    int64_t from_ns, to_ns; // only buckets that begin in this range are requested
     export_points_fn *take;
     void *user;
     struct error *e;
 };
 
-// Places become times. Empty buckets (of points that are all NaN) go, and those outside the range.
+// Converts places to times. Removes empty buckets (all their points are NaN) and buckets outside
+// the range.
 static size_t to_times(const struct reading *r, const struct query_grid *g, struct query_points *p)
 {
     size_t n = 0;
@@ -69,7 +70,7 @@ int buckets_read(const struct query *q, const struct query_selected *series, int
     struct reading r = {from_ns, to_ns, take, user, e};
     struct query slice = *q;
     int64_t length;
-    if (d->all || d->calendar) // these buckets depend on the begin of the whole range
+    if (d->all || d->calendar) // these buckets depend on the beginning of the whole range
         return read_slice(&r, q, series);
     if (__builtin_mul_overflow(d->interval, (int64_t)BUCKETS_SLICE, &length))
         length = INT64_MAX;

@@ -1,11 +1,11 @@
-// chrome_trace.c - a trace in JSON (the Trace Event Format), for chrome://tracing, Perfetto,
+// chrome_trace.c - writes a trace in JSON (the Trace Event Format), for chrome://tracing, Perfetto,
 // Speedscope and others.
 //
-// A host is a process, a rank a thread, as in tracks.h; a lane is a thread of its own.
+// A host is a process and a rank is a thread, as in tracks.h. Each lane is a thread of its own.
 //
 // Times are microseconds with three decimals. Viewers read them as doubles, which are too coarse
-// for nanoseconds since the epoch; so they count from the midnight (UTC) before the first time that
-// is written, which otherData.epoch_ns keeps.
+// for nanoseconds since the epoch. So times count from the midnight (UTC) before the first written
+// time. otherData.epoch_ns has this midnight.
 #include "base/json_writer.h"
 #include "export/tracks.h"
 
@@ -22,7 +22,7 @@ struct chrome {
     bool has_base;
     struct buf out;
     struct json_writer w;
-    // of the series in hand
+    // process of the current series
     uint32_t process;
     struct buf name, unit;
 };

@@ -1,10 +1,10 @@
-// csv.c - a line for each point, span and annotation, in one table (RFC 4180).
+// csv.c - writes a line for each point, span and annotation, in one table (RFC 4180).
 //
 //   time_ns,kind,name,value,unit,end_ns,id,parent,node,host,rank,…
 //   1790000000000000000,gauge,loss,0.25,,,,,,n1,3
 //   1790000000000000000,span,step,,,1790000000500000000,17,0,n1,,3
 //
-// The columns behind `node` are tags. `sonde import --format csv` reads it back.
+// The columns after `node` are tags. `sonde import --format csv` reads the table back.
 #include "export/csv_cells.h"
 #include "export/export.h"
 
@@ -20,7 +20,7 @@ static const struct str columns[] = {STR("time_ns"), STR("kind"),   STR("name"),
 
 struct csv {
     struct buf out;
-    struct buf before, after; // what all lines of a series have around time and value
+    struct buf before, after; // the parts of a series' lines before the time and after the value
 };
 
 static int begin(struct export_sink *s, struct error *e)
@@ -44,7 +44,8 @@ static int begin(struct export_sink *s, struct error *e)
     return 0;
 }
 
-// The cells of all tags; keys and labels are sorted. Returns how many labels have no column.
+// Appends the cells of all tags. Keys and labels are sorted. Returns the number of labels without a
+// column.
 static size_t add_labels(struct buf *out, const struct export_plan *plan,
                          const struct store_label *labels, size_t count)
 {

@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-// Quoted where it has to be: with commas, quotes, line ends, or blanks at an end.
+// Appends a cell. Quotes it if it contains commas, quotes or line ends, or has blanks at an end.
 void csv_add_cell(struct buf *out, struct str text);
 
 #endif

@@ -1,8 +1,8 @@
-// files.c - recordings as the source of an export. The points of a series come as its blocks are
-// decoded, from cursors; nothing is encoded, sent or kept in between.
+// files.c - recordings as the source of an export. Cursors decode the points of a series block by
+// block, and the export passes them on; nothing is encoded, sent or kept in between.
 //
-// The data are those of one moment: a snapshot of each file, opened at the beginning. A series that
-// lies in several files is one series, as for a query (query/source.h).
+// The data are a snapshot of each file, opened at the beginning. A series that lies in several
+// files is one series, as for a query (query/source.h).
 #include "export/buckets.h"
 #include "export/keys.h"
 #include "export/span_values.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 enum {
-    MERGE_BYTES = 48 << 20, // for points of one series that overlap in several files
+    MERGE_BYTES = 48 << 20, // memory for points of one series that overlap in several files
 };
 
 struct files {
@@ -27,13 +27,13 @@ struct files {
     struct sources_view view;
     bool viewed;
 
-    struct query query;             // of the metric in hand
+    struct query query;             // query for the current metric
     struct query_context selecting; // its plan has the selected series
     bool selects;
     struct export_series *series;
-    const struct query_selected **selected; // of each series; not with `spans`
-    struct span_values *spans;              // NULL: the points themselves
-    size_t *span_series;                    // of each series
+    const struct query_selected **selected; // one for each series; unused with `spans`
+    struct span_values *spans;              // NULL: the points themselves are exported
+    size_t *span_series;                    // one for each series
     size_t count, series_capacity, selected_capacity;
     struct keys keys;
 };
@@ -48,9 +48,9 @@ static int no_memory(struct error *e)
     return error_set(e, -ENOMEM, "out of memory");
 }
 
-// ---------------------------------------------------------------- which series
+// ---------------------------------------------------------------- series
 
-// What the first file that knows the metric says of it.
+// Returns the definition in the first file that has the metric.
 static const struct store_metric *metric_of(const struct query_selected *series, struct str name)
 {
     uint32_t id;
@@ -80,7 +80,7 @@ static int compare_selected(const void *a, const void *b)
     return query_labels_compare(x->labels, x->label_count, y->labels, y->label_count);
 }
 
-// By labels: files hold the series in the order in which they came.
+// Sorts series by labels, because files hold them in order of arrival.
 static void sort_series(struct files *f, size_t first)
 {
     qsort(f->selected + first, f->count - first, sizeof(struct query_selected *), compare_selected);
@@ -117,7 +117,8 @@ static int compare_span_series(const void *a, const void *b)
     return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-// The series of all metrics, of which a name may lie between those of another metric.
+// Adds the series of all metrics. Series of different metrics may be interleaved in the order of
+// names.
 static int add_span_series(struct files *f, struct error *e)
 {
     f->count = span_values_count(f->spans);
@@ -191,7 +192,7 @@ static int give(const struct taking *to, const int64_t *t, const double *v, size
     return rc;
 }
 
-// *last_ns: the time of the last point that was given.
+// *last_ns gets the time of the last point that was passed on.
 static int read_range(struct query_context *c, const struct query_selected *series, int64_t from_ns,
                       int64_t to_ns, const struct taking *to, int64_t *last_ns)
 {
@@ -214,7 +215,8 @@ static int read_range(struct query_context *c, const struct query_selected *seri
     return rc ? rc : more;
 }
 
-// Points that overlap in several files are merged in memory: a range with too many is halved.
+// Passes on the points of a series. Points that overlap in several files are merged in memory; a
+// range with too many points is halved.
 static int files_points(struct export_source *s, size_t series, int64_t from_ns, int64_t to_ns,
                         export_points_fn *take, void *user, struct error *e)
 {
@@ -262,7 +264,8 @@ struct giving {
     export_event_fn *take;
     void *user;
     struct export_event event;
-    const struct store_label *more; // that all series and events of the file have
+    // labels that all series and events of the file have in addition
+    const struct store_label *more;
     struct store_label labels[STORE_LABELS_MAX + 1];
     int rc;
 };
@@ -295,8 +298,8 @@ static bool give_event(const struct store_event *event, void *user)
 static int files_events(struct export_source *s, export_event_fn *take, void *user, struct error *e)
 {
     struct files *f = files_of(s);
-    struct store_events_wanted wanted = {.from_ns = f->selection->from_ns,
-                                         .to_ns = f->selection->to_ns};
+    struct store_event_selection selection = {.from_ns = f->selection->from_ns,
+                                              .to_ns = f->selection->to_ns};
     for (size_t i = 0; i < f->view.count; i++) {
         const struct store_reader *reader = source_reader(f->view.files[i]);
         struct giving g = {.files = f,
@@ -304,7 +307,7 @@ static int files_events(struct export_source *s, export_event_fn *take, void *us
                            .user = user,
                            .event = {.node = store_reader_meta(reader, STR("host"))},
                            .more = f->view.labels ? &f->view.labels[i] : NULL};
-        int rc = store_events_find(f->view.snapshots[i], &wanted, give_event, &g);
+        int rc = store_events_find(f->view.snapshots[i], &selection, give_event, &g);
         if (g.rc)
             return g.rc;
         if (rc)
@@ -320,7 +323,7 @@ static int note_keys(const struct export_event *event, void *user)
     return keys_add(&f->keys, event->event.labels, event->event.label_count) ? 0 : -ENOMEM;
 }
 
-// ---------------------------------------------------------------- what is missing
+// ---------------------------------------------------------------- missing data
 
 static size_t files_missing(struct export_source *s, struct buf *out)
 {
@@ -368,21 +371,22 @@ static void files_close(struct export_source *s)
 static const struct export_source_kind kind = {files_points, files_events, files_missing,
                                                files_close};
 
-// Buckets and spans begin before their first point, and 0all excludes the end of the range.
+// Widens the range, because buckets and spans begin before their first point, and 0all excludes the
+// end of the range.
 static int widen_range(struct files *f, struct error *e)
 {
     struct export_source *s = &f->base;
-    const struct export_selection *wanted = f->selection;
-    if (s->first_ns > s->last_ns || (!wanted->downsample.on && !wanted->span.size))
+    const struct export_selection *selection = f->selection;
+    if (s->first_ns > s->last_ns || (!selection->downsample.on && !selection->span.size))
         return 0;
     s->points_expected = 0; // the number of buckets with points is unknown
-    int64_t begin_ns = wanted->from_ns, end_ns;
+    int64_t begin_ns = selection->from_ns, end_ns;
     int rc = 0;
-    if (wanted->downsample.on)
-        rc = buckets_bounds(&wanted->downsample, s->first_ns, &begin_ns, &end_ns, e);
-    if (!rc && begin_ns >= wanted->from_ns)
+    if (selection->downsample.on)
+        rc = buckets_bounds(&selection->downsample, s->first_ns, &begin_ns, &end_ns, e);
+    if (!rc && begin_ns >= selection->from_ns)
         s->first_ns = begin_ns;
-    if (wanted->downsample.all && wanted->to_ns == INT64_MAX && s->last_ns < INT64_MAX)
+    if (selection->downsample.all && selection->to_ns == INT64_MAX && s->last_ns < INT64_MAX)
         s->last_ns++;
     return rc;
 }

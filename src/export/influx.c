@@ -1,11 +1,11 @@
-// influx.c - InfluxDB's line protocol: a line for each point. InfluxDB, VictoriaMetrics and
-// Telegraf read it, and so does `sonde put`.
+// influx.c - writes InfluxDB's line protocol: a line for each point. InfluxDB, VictoriaMetrics,
+// Telegraf and `sonde put` read it.
 //
 //   loss,host=n1,rank=3 value=0.25 1790000000000000000
 //
-// A backslash precedes each comma, blank, '=' and backslash of a tag's value; names and keys have
-// none of these (base/storable_name.h). The protocol has no kinds, units, spans, NaN, infinities,
-// nor line ends in tags.
+// A backslash precedes each comma, blank, '=' and backslash in a tag's value; names and keys
+// contain none of these (base/storable_name.h). The protocol cannot express kinds, units, spans,
+// NaN, infinities, and line ends in tags.
 #include "export/export.h"
 
 #include "base/json_writer.h"
@@ -16,8 +16,8 @@
 
 struct influx {
     struct buf out;
-    struct buf before; // what all lines of a series have before the value
-    bool skipped;      // no line can hold the tags of the series
+    struct buf before; // the part of a series' lines before the value
+    bool skipped;      // a line cannot hold the tags of this series
 };
 
 static bool fits_into_line(struct str text)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum {
-    QUERY_TIMEOUT_MS = 3600 * 1000, // servers have a deadline of their own
+    QUERY_TIMEOUT_MS = 3600 * 1000, // long, because servers have their own deadlines
     BUSY_TRIES = 60,
     BUSY_WAIT_MS = 500,
 };
@@ -22,10 +22,10 @@ struct copying {
     struct export_judge judge;
     struct sonde_filter filters[QUERY_FILTERS_MAX];
     int64_t from_ns, to_ns;
-    int64_t first_ns;        // no point is older
-    struct str job_id, host; // of the first node
+    int64_t first_ns;        // no point is older than this
+    struct str job_id, host; // job; host of the first node
     struct import_hosts *to;
-    size_t metric, metric_count; // in hand, of all
+    size_t metric, metric_count; // index of the current metric; number of metrics
     struct arena arena;
     struct buf key;
     struct error *e;
@@ -41,13 +41,14 @@ static bool is_stopped(const struct copying *c)
     return c->job->look.stop && c->job->look.stop(c->job->look.user);
 }
 
-// Whether half of the range may be answered where the whole was not: too large, or too slow.
+// True if the query for half of the range may succeed after one for the whole range was too large
+// or too slow.
 static bool is_too_much(int rc)
 {
     return rc == -EFBIG || rc == -ETIME;
 }
 
-// The part of the range that comes next: as long as the last one, or twice as long.
+// The next part of the range. It is as long as the last one, or twice as long.
 struct slices {
     int64_t from_ns, until_ns, to_ns;
 };
@@ -90,7 +91,7 @@ static int64_t number_of(const json_t *row, const char *key, int64_t otherwise)
     return json_is_integer(number) ? json_integer_value(number) : otherwise;
 }
 
-// Asks for the rows of a list, and notes the nodes that it lacks.
+// Requests the rows of a list, and notes the nodes that are missing from it.
 static int list(struct copying *c, struct buf *path, const char *name, json_t **rows)
 {
     char *missing = NULL;
@@ -114,7 +115,7 @@ static struct sonde_query query_of(const struct copying *c, const char *metric,
                                 .end_ns = s->until_ns};
 }
 
-// Waits while the server is busy with other requests.
+// Sends the query again while the server is busy with other requests.
 static int ask(struct copying *c, const struct sonde_query *q, struct sonde_result **out)
 {
     int rc = client_query(c->job, q, QUERY_TIMEOUT_MS, out, c->e);
@@ -129,7 +130,8 @@ static int ask(struct copying *c, const struct sonde_query *q, struct sonde_resu
     return rc;
 }
 
-// Nodes count from summaries, without decoding points. Points that are NaN do not count.
+// Counts the points of a slice. Nodes count from summaries, without decoding points. NaN values do
+// not count.
 static int count_points(struct copying *c, const char *metric, const struct slices *s,
                         double *count)
 {
@@ -195,8 +197,8 @@ static int copy_slice(struct copying *c, const struct store_metric *metric, cons
     return rc;
 }
 
-// Progress is the share of the time, because the number of points is unknown; each metric has the
-// same part in it.
+// Reports progress as a share of the time, because the number of points is unknown. Each metric
+// counts equally.
 static void report_progress(const struct copying *c, const struct slices *s)
 {
     double width = (double)s->to_ns - (double)c->first_ns,
@@ -225,7 +227,7 @@ static int copy_metric(struct copying *c, const struct store_metric *metric)
         while (is_too_much(rc) && halve(&s))
             rc = copy_slice(c, metric, &s);
         if (rc)
-            return client_unknown_metric(c->e) ? 0 : rc; // only missing nodes have it
+            return client_unknown_metric(c->e) ? 0 : rc; // only missing nodes have the metric
         report_progress(c, &s);
     } while (go_on(&s));
     return 0;
@@ -249,7 +251,8 @@ static int copy_metrics(struct copying *c)
             .level = (uint8_t)number_of(row, "level", 0)};
         if (!export_judge_metric(&c->judge, metric.name))
             continue;
-        // Also without points: the export distinguishes an empty metric from an unknown name.
+        // Define the metric even if it has no points, so that the export can distinguish it from an
+        // unknown name.
         rc = import_hosts_metric(c->to, &metric, c->e);
         if (!rc)
             rc = copy_metric(c, &metric);
@@ -297,7 +300,8 @@ static int list_events(struct copying *c, bool span, const struct slices *s, int
     return list(c, &path, name, out);
 }
 
-// Spans that began before the slice have come with an earlier one, unless it is the first.
+// Copies spans or annotations. A span that began before the slice was copied with an earlier slice,
+// unless this is the first slice.
 static int copy_events(struct copying *c, bool span)
 {
     struct slices s = {c->from_ns, c->to_ns, c->to_ns};
@@ -311,7 +315,7 @@ static int copy_events(struct copying *c, bool span)
         while (!rc && json_array_size(rows) >= (size_t)limit) {
             json_decref(rows);
             rows = NULL;
-            if (!halve(&s)) // an instant with more events than that
+            if (!halve(&s)) // one instant has more events than a request may return
                 limit = 0;
             rc = list_events(c, span, &s, limit, &rows);
             if (limit == 0)
@@ -330,10 +334,11 @@ static int copy_events(struct copying *c, bool span)
     return 0;
 }
 
-// ---------------------------------------------------------------- all
+// ---------------------------------------------------------------- the whole copy
 
-// The end of the selection, and of the bucket that contains it: the bucket has all of its points.
-static int last_wanted(const struct copying *c, int64_t *to_ns)
+// Finds the end of the selection. With downsampling, it is the end of the last bucket, so that the
+// bucket has all of its points.
+static int find_end(const struct copying *c, int64_t *to_ns)
 {
     const struct query_downsample *d = &c->selection->downsample;
     int64_t begin_ns, end_ns;
@@ -346,8 +351,8 @@ static int last_wanted(const struct copying *c, int64_t *to_ns)
     return rc;
 }
 
-// The range, and the job's id. If the server has several jobs, as a replay may, each series gets
-// the job as its own tag, as in an export of their recordings.
+// Finds the range, and the job's id. If the server has several jobs, as a replay may, each series
+// gets the job as a tag, as in an export of their recordings.
 static int find_range(struct copying *c, bool *any)
 {
     json_t *nodes = NULL;
@@ -374,8 +379,8 @@ static int find_range(struct copying *c, bool *any)
     json_decref(nodes);
     int64_t now_ns = clock_realtime_ns(), to_ns;
     last_ns = last_ns > now_ns ? last_ns : now_ns; // spans may be newer than all points
-    rc = last_wanted(c, &to_ns);
-    // A text of time has no times before the epoch, and 0 there means "no limit".
+    rc = find_end(c, &to_ns);
+    // Requests cannot contain times before the epoch, and 0 means "no limit" there.
     c->from_ns = c->selection->from_ns > 1 ? c->selection->from_ns : 1;
     c->to_ns = to_ns < last_ns ? to_ns : last_ns;
     c->first_ns = first_ns > c->from_ns ? first_ns : c->from_ns;

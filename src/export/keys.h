@@ -1,4 +1,4 @@
-// keys.h - the keys of all tags of an export, each once.
+// keys.h - collects the keys of all tags of an export, without duplicates.
 #ifndef SONDE_EXPORT_KEYS_H
 #define SONDE_EXPORT_KEYS_H
 
@@ -10,14 +10,15 @@ struct keys {
     struct str *all;
     size_t count, capacity;
     struct map known;
-    struct arena arena; // of their texts
+    struct arena arena; // holds the texts of the keys
 };
 
-bool keys_add(struct keys *k, const struct store_label *labels, size_t count); // false: no memory
+// false: memory is exhausted
+bool keys_add(struct keys *k, const struct store_label *labels, size_t count);
 void keys_sort(struct keys *k);
 
-// A tag whose key is that of a column gets the column tag.KEY, as does one that begins with "tag.":
-// so a reader takes one "tag." off, and no two columns have one name.
+// If the key of a tag equals the name of a column, or begins with "tag.", its column is tag.KEY. So
+// a reader removes one "tag.", and no two columns have the same name.
 #define KEY_PREFIX "tag."
 bool key_needs_prefix(struct str key, const struct str *columns, size_t count);
 

@@ -12,7 +12,7 @@ const struct str long_column_names[LONG_EVENT_TAGS] = {
     [LONG_ID] = STR("id"),       [LONG_PARENT] = STR("parent"), [LONG_NODE] = STR("node"),
 };
 
-// The parents and ids of points.
+// Points have no parents and ids: these columns are 0.
 static const int64_t no_ids[EXPORT_POINTS_MAX];
 
 static const enum table_type types[LONG_EVENT_TAGS] = {
@@ -20,8 +20,8 @@ static const enum table_type types[LONG_EVENT_TAGS] = {
     [LONG_VALUE] = TABLE_DOUBLE, [LONG_UNIT] = TABLE_TEXT, [LONG_END] = TABLE_TIME,
     [LONG_ID] = TABLE_ID,        [LONG_PARENT] = TABLE_ID, [LONG_NODE] = TABLE_TEXT};
 
-// Whether the column may have empty cells. Ids are never empty: readers turn whole numbers with
-// empty cells into doubles, which have not enough bits for an id.
+// True if the column may have empty cells. Ids are never empty, because readers convert whole
+// numbers with empty cells to doubles, which have too few bits for an id.
 static bool is_optional(size_t column, bool events)
 {
     if (!events || column >= LONG_EVENT_TAGS)
@@ -101,7 +101,8 @@ void long_table_forget_words(struct long_table *t)
     }
 }
 
-// The word's number in the column's dictionary, added where it is new. -ENOMEM.
+// Returns the word's number in the column's dictionary, and adds a new word. Returns -ENOMEM on
+// failure.
 static int32_t number_of(struct long_table *t, size_t column, struct str word)
 {
     struct long_words *w = &t->words[column];
@@ -121,8 +122,8 @@ static int32_t number_of(struct long_table *t, size_t column, struct str word)
     return (int32_t)*number;
 }
 
-// The number of the label with the key of tag column `tag`; TABLE_NULL: there is none. Keys and
-// labels are sorted; *next is the first label that may have it.
+// Returns the number of the label whose key is that of tag column `tag`, or TABLE_NULL if there is
+// none. Keys and labels are sorted; *next is the first label that may have the key.
 static int32_t label_number(struct long_table *t, struct str key, size_t tag,
                             const struct store_label *labels, size_t count, size_t *next)
 {

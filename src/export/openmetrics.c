@@ -1,11 +1,11 @@
-// openmetrics.c - OpenMetrics' text with the time of each value, which promtool turns into blocks
-// of Prometheus (`promtool tsdb create-blocks-from openmetrics`).
+// openmetrics.c - writes OpenMetrics text with the time of each value. promtool turns it into
+// blocks of Prometheus (`promtool tsdb create-blocks-from openmetrics`).
 //
 //   # TYPE loss gauge
 //   loss{host="n1",rank="3"} 0.25 1790000000.000000000
 //   # EOF
 //
-// The format has no spans, and its counters are neither negative nor NaN.
+// The format has no spans, and its counters cannot be negative or NaN.
 #include "formats/openmetrics.h"
 #include "export/export.h"
 
@@ -17,10 +17,10 @@
 
 struct openmetrics {
     struct buf out;
-    struct buf before; // what all lines of a series have before the value
+    struct buf before; // the part of a series' lines before the value
     struct arena names;
-    struct map taken; // families
-    struct str *keys; // the label name of each of the plan's keys
+    struct map taken; // names of metric families that are in use
+    struct str *keys; // label name for each key of the plan
     const struct store_metric *metric;
     struct str family;
     bool counter;
@@ -31,8 +31,9 @@ static int no_memory(struct error *e)
     return error_set(e, -ENOMEM, "out of memory");
 }
 
-// Keys that become one name get a number, in the whole export: two series with one of them each
-// would else be one series. A key that is a name already keeps it.
+// Chooses label names for all keys of the export. If several keys become the same name, they get
+// numbers, because otherwise two series that differ only in these keys would become one. A key that
+// is a valid name stays unchanged.
 static int name_keys(struct openmetrics *o, const struct export_plan *plan)
 {
     struct map taken = {0};
@@ -78,7 +79,7 @@ static int begin_family(struct openmetrics *o, const struct store_metric *metric
     return 0;
 }
 
-enum { LABELS_MAX = STORE_LABELS_MAX + 1 }; // with `job`
+enum { LABELS_MAX = STORE_LABELS_MAX + 1 }; // one more, for `job`
 _Static_assert((int)LABELS_MAX <= (int)OPENMETRICS_LABELS_MAX, "a series has no more");
 
 static int series(struct export_sink *s, const struct export_series *series, struct error *e)
@@ -103,7 +104,7 @@ static int series(struct export_sink *s, const struct export_series *series, str
     return o->before.failed ? no_memory(e) : 0;
 }
 
-// Seconds with all nanoseconds, exactly.
+// Appends seconds with all nine decimals.
 static void add_time(struct buf *out, int64_t t_ns)
 {
     uint64_t ns = t_ns < 0 ? 0 - (uint64_t)t_ns : (uint64_t)t_ns;

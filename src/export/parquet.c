@@ -1,7 +1,7 @@
-// parquet.c - the long form (long_table.h) as a Parquet file.
+// parquet.c - writes the long form (long_table.h) as a Parquet file.
 //
-// Spans may have tags that are different in each of them. Dictionaries of such words end with a row
-// group once they are large, so that memory does not grow with the spans.
+// Spans may have tags whose values differ in each span. If the dictionaries of such values become
+// large, the row group ends, so memory does not grow with the spans.
 #include "export/long_table.h"
 #include "formats/arrow_write.h"
 #include "formats/base64.h"
@@ -18,7 +18,7 @@ struct parquet {
     struct buf schema;
     struct table_pair pair;
     struct export_sink *sink;
-    struct error error; // of the output
+    struct error error; // error of the output
 };
 
 static int write_bytes(void *user, struct str bytes)
@@ -27,7 +27,7 @@ static int write_bytes(void *user, struct str bytes)
     return export_write(p->sink->out, bytes, &p->error);
 }
 
-// The words of a writer's failure: the output's own, or there is no memory.
+// Sets the message for a writer's failure: the output's error, or that memory is exhausted.
 static int failed(struct parquet *p, int rc, struct error *e)
 {
     if (rc && p->error.code)
@@ -35,7 +35,7 @@ static int failed(struct parquet *p, int rc, struct error *e)
     return rc ? error_set(e, rc, "%s", strerror(-rc)) : 0;
 }
 
-// Arrow's schema, by which pyarrow and pandas make categories of texts again.
+// Adds Arrow's schema. With it, pyarrow and pandas read text columns as categories.
 static bool put_schema(struct parquet *p)
 {
     struct buf message = {0};

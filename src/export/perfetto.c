@@ -1,12 +1,12 @@
-// perfetto.c - a trace for the Perfetto UI: packets of protobuf, each complete in itself.
+// perfetto.c - writes a trace for the Perfetto UI: packets of protobuf, each complete in itself.
 //
 //   host         process
 //   ├ metric …   counter track, with the unit
 //   └ rank 3     thread: slices for spans, instants for annotations
-//     └ rank 3   track for spans that overlap those of the thread without nesting
+//     └ rank 3   track for spans that overlap spans of the thread without nesting
 //
-// The trace's clock is the time of day: the first packet says that boot time, the clock of slices,
-// and real time are the same. Packets need not be in the order of time.
+// The trace's clock is the time of day: the first packet says that boot time (the clock of slices)
+// and real time are the same. Packets need not be in order of time.
 #include "export/tracks.h"
 #include "formats/protobuf.h"
 
@@ -46,7 +46,7 @@ enum { ARGUMENT_STRING = 6, ARGUMENT_NAME = 10 };
 struct perfetto {
     struct tracks tracks;
     struct buf out;
-    uint32_t counter; // of the series in hand
+    uint32_t counter; // counter of the current series
     bool has_clocks;
 };
 
@@ -62,7 +62,7 @@ static size_t begin_packet(struct perfetto *p)
     return packet;
 }
 
-// This packet is the first one. It has a time, so the first point or event writes it.
+// Writes the first packet. It contains a time, so it is written with the first point or event.
 static void put_clocks(struct perfetto *p, int64_t t_ns)
 {
     static const uint64_t clocks[] = {CLOCK_REALTIME, CLOCK_BOOT};

@@ -1,8 +1,9 @@
-// run.c - passes all points and events of a source to a format: series after series, or in rows.
+// run.c - passes all points and events of a source to a format, series by series or in rows.
 //
-// Rows: time is cut into slices with at most SLICE_POINTS points. The points of a slice are read
-// series after series, sorted by time, and become rows. A slice that turns out to have more is
-// halved and read again; the next one is as long as the last, or twice as long if that had few.
+// Rows: time is cut into slices of at most SLICE_POINTS points. The points of a slice are read
+// series by series, sorted by time, and become rows. If a slice has more points, it is halved and
+// read again. The next slice is as long as the last one, or twice as long if that one had few
+// points.
 #include "export/source.h"
 
 #include "base/array.h"
@@ -24,13 +25,13 @@ struct run {
     const struct export_watch *watch;
     struct export_counts *counts;
     struct error *e;
-    const struct export_series *series; // in hand
-    bool begun;                         // its first point has come
-    uint64_t looked_at;                 // points, when the caller was last asked
+    const struct export_series *series; // the current series
+    bool begun;                         // its first point was passed on
+    uint64_t looked_at;                 // number of points at the last check whether to stop
     // of a slice
     struct cell *cells;
     size_t cell_count, cell_capacity;
-    bool may_overflow; // the slice is too short to be halved
+    bool may_overflow; // the slice cannot be halved, so it may exceed the limit
 };
 
 static int look(struct run *r)
@@ -46,7 +47,7 @@ static int look(struct run *r)
     return 0;
 }
 
-// ---------------------------------------------------------------- series after series
+// ---------------------------------------------------------------- series by series
 
 static int take_points(const struct export_points *p, void *user)
 {
@@ -95,7 +96,7 @@ static int by_time(const void *a, const void *b)
     return x->t_ns < y->t_ns ? -1 : x->t_ns > y->t_ns;
 }
 
-// 0, -EOVERFLOW: the slice has too many points; or another negative errno.
+// Reads a slice. Returns 0, -EOVERFLOW if it has too many points, or another negative errno.
 static int read_slice(struct run *r, int64_t from_ns, int64_t to_ns)
 {
     const struct export_plan *plan = r->sink->plan;
@@ -138,7 +139,8 @@ static int write_rows(struct run *r)
     for (size_t i = 0; i < columns; i++)
         row[i] = store_missing();
     int64_t from_ns = s->first_ns;
-    uint64_t length = (uint64_t)s->last_ns - (uint64_t)s->first_ns; // behind its first nanosecond
+    // length after the first nanosecond
+    uint64_t length = (uint64_t)s->last_ns - (uint64_t)s->first_ns;
     int rc = 0;
     while (!rc && from_ns <= s->last_ns) {
         uint64_t left = (uint64_t)s->last_ns - (uint64_t)from_ns;
@@ -164,7 +166,7 @@ static int write_rows(struct run *r)
     return rc;
 }
 
-// ---------------------------------------------------------------- all
+// ---------------------------------------------------------------- the whole export
 
 static int take_event(const struct export_event *event, void *user)
 {

@@ -35,7 +35,7 @@ void export_judge_free(struct export_judge *j)
     *j = (struct export_judge){0};
 }
 
-// Whether the text fits the pattern, in which '*' stands for any characters.
+// True if the text matches the pattern, in which '*' matches any characters.
 static bool fits(struct str pattern, struct str text)
 {
     size_t p = 0, t = 0, star = SIZE_MAX, back = 0;
@@ -61,10 +61,10 @@ static bool fits(struct str pattern, struct str text)
 bool export_judge_metric(const struct export_judge *j, struct str name)
 {
     struct str rest = str_of(j->selection->metrics);
-    bool wanted = !rest.data;
-    while (rest.data && !wanted)
-        wanted = fits(str_trim(str_cut(&rest, ',')), name);
-    return wanted;
+    bool found = !rest.data;
+    while (rest.data && !found)
+        found = fits(str_trim(str_cut(&rest, ',')), name);
+    return found;
 }
 
 struct str export_judge_unknown(const struct export_judge *j, const struct str *metrics,

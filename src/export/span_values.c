@@ -29,12 +29,12 @@ struct series {
 struct span_values {
     struct query query;
     const struct sources_view *view;
-    struct arena arena; // of the spans and the series
+    struct arena arena; // holds the spans and the series
     struct query_span_list spans;
     struct series *series;
     size_t count, capacity;
 
-    // The result of the last query: most series come metric by metric.
+    // Holds the result of the last query, because most series are requested metric by metric.
     struct arena results;
     struct query_result found;
     const struct metric *metric; // NULL: none
@@ -67,13 +67,13 @@ static bool list_span(const struct store_event *event, void *user)
 
 static int list_spans(struct span_values *v, struct error *e)
 {
-    struct store_events_wanted wanted = {.from_ns = v->query.start_ns,
-                                         .to_ns = v->query.end_ns,
-                                         .kinds = 1u << STORE_SPAN,
-                                         .name = v->query.spans.name};
+    struct store_event_selection selection = {.from_ns = v->query.start_ns,
+                                              .to_ns = v->query.end_ns,
+                                              .kinds = 1u << STORE_SPAN,
+                                              .name = v->query.spans.name};
     for (size_t i = 0; i < v->view->count; i++) {
         struct listing l = {v, i, e, 0};
-        int rc = store_events_find(v->view->snapshots[i], &wanted, list_span, &l);
+        int rc = store_events_find(v->view->snapshots[i], &selection, list_span, &l);
         if (l.rc)
             return l.rc;
         if (rc)
@@ -199,7 +199,7 @@ struct span_values_series span_values_series(const struct span_values *v, size_t
     return (struct span_values_series){&s->metric->made[s->kind], s->labels, s->label_count};
 }
 
-// The part of the points in the range whose values are not NaN.
+// Passes on the points in the range whose values are not NaN.
 static int give(const struct query_series *s, int64_t from_ns, int64_t to_ns,
                 export_points_fn *take, void *user)
 {

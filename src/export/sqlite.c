@@ -1,6 +1,6 @@
-// sqlite.c - SQLite databases in two layouts. formats/sqlite_write.h writes their pages.
+// sqlite.c - writes SQLite databases in two layouts. formats/sqlite_write.h writes their pages.
 //
-// sqlite, the normalised one:
+// sqlite, the normalised layout:
 //
 //   metrics(id, name, kind, unit, help)
 //   series(id, metric)                       series_tags(series, key, value)
@@ -10,7 +10,7 @@
 //   annotations(number, text, time_ns, node)
 //   named_points                             a view of points with names
 //
-// dragon-sqlite, that of the merged files of Dragon's offline tool:
+// dragon-sqlite, the layout of the merged files of Dragon's offline tool:
 //
 //   datapoints(table_name, metric, timestamp, value, tags): host, seconds as text, tags as JSON
 #include "export/export.h"
@@ -29,7 +29,7 @@ struct sqlite {
     struct sqlite_writer *writer;
     int metrics, series, series_tags, points, spans, span_tags, annotations, annotation_tags;
     int64_t metric_id, series_id, span_id, annotation_id;
-    struct buf metric; // the name of metric_id
+    struct buf metric; // name of the metric metric_id
     // of Dragon's layout
     struct str host;
     struct buf tags;
@@ -46,7 +46,7 @@ static int write_pages(void *user, uint64_t offset, struct str bytes)
     return export_write_at(x->sink->out, offset, bytes, x->e);
 }
 
-// A write that has failed has set the words.
+// Sets a message for a failure, unless a failed write has set one.
 static int failed(int rc, struct error *e)
 {
     if (!rc || e->text[0])
@@ -93,9 +93,9 @@ static void release(struct export_sink *s)
                      sizeof((const struct sqlite_value[]){__VA_ARGS__}) /            \
                          sizeof(struct sqlite_value))
 
-static const struct sqlite_value nothing; // NULL
+static const struct sqlite_value nothing; // writes NULL
 
-// ---------------------------------------------------------------- normalised
+// ---------------------------------------------------------------- the normalised layout
 
 static int begin(struct export_sink *s, struct error *e)
 {
@@ -238,7 +238,7 @@ const struct export_format export_sqlite = {.name = "sqlite",
                                             .end = end,
                                             .release = release};
 
-// ---------------------------------------------------------------- Dragon's
+// ---------------------------------------------------------------- Dragon's layout
 
 static int begin_dragon(struct export_sink *s, struct error *e)
 {
@@ -269,7 +269,7 @@ static int series_dragon(struct export_sink *s, const struct export_series *seri
     }
     json_end_object(&w);
     if (!any)
-        x->tags.size = 0; // Dragon has NULL for no tags
+        x->tags.size = 0; // Dragon writes NULL if there are no tags
     return x->tags.failed ? no_memory(e) : 0;
 }
 

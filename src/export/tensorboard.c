@@ -1,12 +1,13 @@
-// tensorboard.c - scalars of TensorBoard: an event file (formats/tensorboard.h) with all series.
+// tensorboard.c - writes scalars of TensorBoard: an event file (formats/tensorboard.h) with all
+// series.
 //
 //   loss              a series without tags
 //   loss/host=n1,rank=3
 //
 // The first point of a series has a description: "gauge in bytes: Memory of the process."
 //
-// TensorBoard groups curves by the part in front of the first '/'. The step of a point is its
-// number in the series.
+// TensorBoard groups curves by the text before the first '/'. The step of a point is its number in
+// the series.
 #include "export/export.h"
 
 #include "formats/tensorboard.h"

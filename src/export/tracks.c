@@ -32,7 +32,7 @@ struct str tracks_label(const struct store_label *labels, size_t count, struct s
     return STR("");
 }
 
-// The place of what `key` stands for; *added: it is new, and the key has been copied.
+// Returns the number of the object with this key. *added: it is new, and the key was copied.
 static uint64_t *place_of(struct tracks *t, struct map *m, struct str key, bool *added)
 {
     uint64_t *known = map_get(m, key);

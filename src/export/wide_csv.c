@@ -1,9 +1,9 @@
-// wide_csv.c - a line for each time, and a column for each series: what spreadsheets like.
+// wide_csv.c - writes a line for each time, and a column for each series, for spreadsheets.
 //
 //   time_ns,"loss{host=n1,rank=0}","loss{host=n1,rank=1}"
 //   1790000000000000000,0.25,
 //
-// An empty cell has no value.
+// An empty cell means that the series has no value at this time.
 #include "export/csv_cells.h"
 #include "export/export.h"
 

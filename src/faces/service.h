@@ -11,9 +11,9 @@
 // Called when a client requests a restart without these hosts: names separated by commas, or none.
 typedef void service_reboot_fn(void *user, struct str hosts);
 
-// Called when a client starts or stops a collector; `wanted` is the text after the verb
+// Called when a client starts or stops a collector; `collector_line` is the text after the verb
 // (wire/collector_line.h).
-typedef void service_collector_fn(void *user, struct str wanted);
+typedef void service_collector_fn(void *user, struct str collector_line);
 
 // The launcher's description of the run that recorded a folder.
 struct service_run {

@@ -44,7 +44,7 @@ struct parquet_reader {
     struct parquet_footer footer;
     struct parquet_column *columns;
     struct cursor *cursors;
-    bool *wanted;
+    bool *selected;
     char *footer_bytes;
     size_t group; // number of the next group
     uint64_t group_left;
@@ -450,9 +450,9 @@ int parquet_read_open(const struct parquet_source *source, struct parquet_reader
     if (!rc) {
         r->columns = calloc(count, sizeof *r->columns);
         r->cursors = calloc(count, sizeof *r->cursors);
-        r->wanted = calloc(count, sizeof *r->wanted);
+        r->selected = calloc(count, sizeof *r->selected);
         r->zstd = ZSTD_createDCtx();
-        if (!r->columns || !r->cursors || !r->wanted || !r->zstd)
+        if (!r->columns || !r->cursors || !r->selected || !r->zstd)
             rc = no_memory(e);
     }
     if (rc) {
@@ -461,7 +461,7 @@ int parquet_read_open(const struct parquet_source *source, struct parquet_reader
     }
     for (size_t i = 0; i < count; i++) {
         r->columns[i] = r->footer.leaves[i].column;
-        r->wanted[i] = true;
+        r->selected[i] = true;
     }
     *out = r;
     return 0;
@@ -486,17 +486,17 @@ struct str parquet_read_pair(const struct parquet_reader *r, struct str key)
     return (struct str){0};
 }
 
-int parquet_read_want(struct parquet_reader *r, const bool *wanted, struct error *e)
+int parquet_read_select(struct parquet_reader *r, const bool *selected, struct error *e)
 {
     bool any = false;
     for (size_t i = 0; i < r->footer.leaf_count; i++) {
-        if (wanted[i] && r->columns[i].kind == PARQUET_KIND_OTHER)
+        if (selected[i] && r->columns[i].kind == PARQUET_KIND_OTHER)
             return error_set(e, -ENOTSUP, "column %.*s has a type that sonde does not read",
                              STR_ARG(r->columns[i].name));
-        r->wanted[i] = wanted[i];
-        any |= wanted[i];
+        r->selected[i] = selected[i];
+        any |= selected[i];
     }
-    return any ? 0 : error_set(e, -EINVAL, "no column is wanted");
+    return any ? 0 : error_set(e, -EINVAL, "no column is selected");
 }
 
 // Moves the cursors to the next group with rows. Returns false if there is none.
@@ -528,7 +528,7 @@ int parquet_read_rows(struct parquet_reader *r, struct parquet_cells *cells, siz
     n = r->group_left < n ? (size_t)r->group_left : n;
     for (size_t i = 0; i < r->footer.leaf_count; i++) {
         struct cursor *c = &r->cursors[i];
-        if (!r->wanted[i])
+        if (!r->selected[i])
             continue;
         if (r->columns[i].kind == PARQUET_KIND_OTHER)
             return damaged(e, r, i, "a type that sonde does not read");
@@ -540,7 +540,7 @@ int parquet_read_rows(struct parquet_reader *r, struct parquet_cells *cells, siz
     for (size_t i = 0; i < r->footer.leaf_count; i++) {
         struct cursor *c = &r->cursors[i];
         cells[i] = (struct parquet_cells){0};
-        if (!r->wanted[i])
+        if (!r->selected[i])
             continue;
         cells[i].there = r->footer.leaves[i].optional ? c->there + c->next : NULL;
         cells[i].integers = c->integers ? c->integers + c->next : NULL;
@@ -571,7 +571,7 @@ void parquet_read_close(struct parquet_reader *r)
     }
     free(r->cursors);
     free(r->columns);
-    free(r->wanted);
+    free(r->selected);
     free(r->footer_bytes);
     arena_free(&r->footer.arena);
     ZSTD_freeDCtx(r->zstd);

@@ -45,7 +45,7 @@ struct str parquet_read_pair(const struct parquet_reader *r, struct str key);
 
 // Selects the columns with wanted[i]; without this call all columns are read. Returns -ENOTSUP if a
 // selected column is PARQUET_KIND_OTHER.
-int parquet_read_want(struct parquet_reader *r, const bool *wanted, struct error *e);
+int parquet_read_select(struct parquet_reader *r, const bool *selected, struct error *e);
 // Reads the next rows; cells[i] belongs to column i. *rows is 0 at the end.
 int parquet_read_rows(struct parquet_reader *r, struct parquet_cells *cells, size_t *rows,
                       struct error *e);

@@ -1,5 +1,5 @@
-// acceptor.c - an epoll over the listening socket, connections without a first byte, clients of the
-// line protocol, and the sockets that their lines go to.
+// acceptor.c - an epoll over the listening socket, connections that have not sent a byte yet,
+// clients of the line protocol, and the sockets to which their lines go.
 #include "http/acceptor.h"
 
 #include "base/agent_address.h"
@@ -18,11 +18,12 @@ enum {
     EVENTS_MAX = 64,
     ACCEPTS_A_ROUND = 64,
     PIECE_BYTES = 16384,
-    WAITING_BYTES_MAX = 256 * 1024, // towards one side; above it the other side is not read
-    NO_DESCRIPTOR_MS = 100,         // pause of accepting when no descriptor is left,
-    NO_ROOM_MS = 5,                 // and when the table has no room
-    PLACE_LOOK_MS = 5,              // between two checks for a free place while connections wait,
-    SILENT_LOOK_MS = 1000,          // and while all of these are silent
+    // pending bytes in one direction; above this limit, the other side is not read
+    WAITING_BYTES_MAX = 256 * 1024,
+    NO_DESCRIPTOR_MS = 100, // no connection is accepted for this time after no descriptor was left,
+    NO_ROOM_MS = 5,         // and after the table had no room
+    PLACE_LOOK_MS = 5,      // interval of checks for a free place while connections wait,
+    SILENT_LOOK_MS = 1000,  // and while all of them are silent
     // the number of waiting connections is limited to this multiple of the table's places
     WAITING_SHARE = 4,
 };
@@ -35,16 +36,16 @@ struct side {
 };
 
 struct client {
-    struct list_link of_all; // in acceptor.clients
+    struct list_link of_all; // in list acceptor.clients
     struct connection *entry;
-    struct side here, agent; // .out of `agent`: points; of `here`: answers
-    void *session;           // of the line protocol; NULL: not begun
-    struct buf said;         // an incomplete line from its socket
+    struct side here, agent; // pending output: lines in agent.out, answers in here.out
+    void *session;           // session of the line protocol; NULL: not begun
+    struct buf agent_line;   // an incomplete line from the agent
     bool dead;
-    bool waits, has_said; // for a place in the table; has sent something
+    bool waits, has_sent; // waits for a place in the table; has sent its first byte
     struct peer peer;     // set while it waits
     int64_t since_ns;     // start of the wait
-    bool agent_told;      // of the end of input
+    bool end_forwarded;   // the agent got the end of input
     struct sockaddr_storage address;
     socklen_t address_size;
 };
@@ -53,9 +54,9 @@ struct acceptor {
     pthread_t thread;
     struct acceptor_options o;
     int epoll, stop;
-    int pause_ms;             // 0: it listens
-    struct list_link clients; // as they came
-    unsigned waiting, ready;  // connections that wait; those of them that have sent something
+    int pause_ms;             // 0: new connections are accepted
+    struct list_link clients; // in order of arrival
+    unsigned waiting, ready; // number of waiting connections; number of those that have sent a byte
 };
 
 static struct client *client_of(struct list_link *link)
@@ -69,8 +70,8 @@ static bool watch(struct acceptor *a, struct side *side, uint32_t events)
     if (side->watched == events)
         return true;
     int how = side->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-    // epoll reports errors and hang-ups even without requested events, so a side without any is
-    // removed.
+    // epoll reports errors and hang-ups even without requested events, so remove a side without
+    // any.
     if (!events)
         how = EPOLL_CTL_DEL;
     side->watched = events;
@@ -80,7 +81,7 @@ static bool watch(struct acceptor *a, struct side *side, uint32_t events)
 static void wait_no_more(struct acceptor *a, struct client *c, enum wait_end how)
 {
     a->waiting--;
-    a->ready -= c->has_said;
+    a->ready -= c->has_sent;
     c->waits = false;
     connections_wait_ended(a->o.connections, how);
 }
@@ -114,7 +115,7 @@ static void free_dead(struct acceptor *a)
             a->o.lines->end(c->session);
         buf_free(&c->here.out);
         buf_free(&c->agent.out);
-        buf_free(&c->said);
+        buf_free(&c->agent_line);
         free(c);
     }
 }
@@ -135,12 +136,12 @@ static struct client *keep(struct acceptor *a, int fd, const struct sockaddr_sto
 
 // ---- waiting for a place in the table
 
-// Closes the silent connection that has waited longest; false: all have sent something.
+// Closes the silent connection that has waited longest. Returns false if all have sent something.
 static bool turn_away_one(struct acceptor *a)
 {
     LIST_EACH (link, &a->clients) {
         struct client *c = client_of(link);
-        if (c->dead || !c->waits || c->has_said)
+        if (c->dead || !c->waits || c->has_sent)
             continue;
         drop(a, c, true);
         return true;
@@ -148,7 +149,7 @@ static bool turn_away_one(struct acceptor *a)
     return false;
 }
 
-// False: it need not wait, or too many connections wait.
+// Lets a connection wait. Returns false if it need not wait, or if too many connections wait.
 static bool let_wait(struct acceptor *a, struct peer_lookup *peer,
                      const struct sockaddr_storage *address, socklen_t size)
 {
@@ -170,8 +171,8 @@ static bool let_wait(struct acceptor *a, struct peer_lookup *peer,
     return true;
 }
 
-// Reads the client's first byte and leaves it in the socket. False if there is none yet, or if the
-// connection has ended and is dropped.
+// Reads the client's first byte, and leaves it in the socket. Returns false if none has arrived, or
+// if the connection has ended and was dropped.
 static bool peek_first(struct acceptor *a, struct client *c, char *first)
 {
     ssize_t n = recv(c->here.fd, first, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -187,12 +188,12 @@ static void hear_waiting(struct acceptor *a, struct client *c)
     char first;
     if (!peek_first(a, c, &first))
         return;
-    c->has_said = true;
+    c->has_sent = true;
     a->ready++;
-    watch(a, &c->here, 0); // until it has a place
+    watch(a, &c->here, 0); // ignore events until the connection has a place
 }
 
-// True if its client on this machine has closed its socket. A client that has only shut down its
+// True if a client on this machine has closed its socket. A client that has only shut down its
 // sending side still reads answers.
 static bool has_gone(const struct client *c)
 {
@@ -225,8 +226,8 @@ static void admit(struct acceptor *a, struct client *c)
         drop(a, c, true);
 }
 
-// Gives free places to connections with requests, the oldest first. A client without a free place
-// does not hold up the others.
+// Gives free places to waiting connections that have sent something, the oldest first. If a client
+// gets no place, others still may.
 static void admit_waiting(struct acceptor *a)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -237,7 +238,7 @@ static void admit_waiting(struct acceptor *a)
             break;
         if (c->dead || !c->waits)
             continue;
-        bool ready = c->has_said && !(refused && peer_equal(refused, &c->peer));
+        bool ready = c->has_sent && !(refused && peer_equal(refused, &c->peer));
         if (ready && connections_take_place(a->o.connections, &c->peer)) {
             admit(a, c);
             continue;
@@ -251,7 +252,7 @@ static void admit_waiting(struct acceptor *a)
     }
 }
 
-// Closes it such that the kernel keeps no state of it.
+// Closes a connection such that the kernel keeps no state of it.
 static void reset(int fd)
 {
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
@@ -293,7 +294,7 @@ static void pause_for(struct acceptor *a, int ms)
 
 static void accept_all(struct acceptor *a)
 {
-    admit_waiting(a); // before new connections
+    admit_waiting(a); // waiting connections come before new ones
     for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
         struct sockaddr_storage address = {0};
         socklen_t size = sizeof address;
@@ -316,7 +317,7 @@ static void accept_all(struct acceptor *a)
     }
 }
 
-// The first byte shows the protocol.
+// Recognises the protocol by the first byte.
 static void recognise(struct acceptor *a, struct client *c)
 {
     char first;
@@ -351,7 +352,7 @@ static void read_client(struct acceptor *a, struct client *c)
         connections_prove(a->o.connections, c->entry);
 }
 
-// Returns true if everything is sent, or the rest has to wait.
+// Sends pending bytes. Returns true if everything is sent, or the socket is full.
 static bool send_some(struct side *side)
 {
     ssize_t n = send(side->fd, side->out.data, side->out.size, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -391,9 +392,9 @@ static void hear_agent(struct acceptor *a, struct client *c)
     char piece[PIECE_BYTES];
     ssize_t n = recv(c->agent.fd, piece, sizeof piece, MSG_DONTWAIT);
     if (n > 0)
-        a->o.lines->answered((struct str){piece, (size_t)n}, &c->said, &c->here.out);
+        a->o.lines->answered((struct str){piece, (size_t)n}, &c->agent_line, &c->here.out);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-        lose_agent(a, c, n == 0 && c->agent_told);
+        lose_agent(a, c, n == 0 && c->end_forwarded);
 }
 
 // After any event: sends pending data, and updates the watched events.
@@ -404,9 +405,9 @@ static void settle(struct acceptor *a, struct client *c)
     if (c->agent.out.size && c->agent.fd >= 0 && !send_some(&c->agent))
         lose_agent(a, c, false);
     if (a->o.lines->has_ended(c->session) && c->agent.fd >= 0 && !c->agent.out.size &&
-        !c->agent_told) {
+        !c->end_forwarded) {
         shutdown(c->agent.fd, SHUT_WR);
-        c->agent_told = true;
+        c->end_forwarded = true;
     }
     bool broken =
         (c->here.out.size && !send_some(&c->here)) || c->here.out.failed || c->agent.out.failed;
@@ -447,7 +448,7 @@ static void deal_with(struct acceptor *a, struct side *side, uint32_t events)
              !a->o.lines->has_ended(c->session))
         read_client(a, c);
     else if (side == &c->here && events & EPOLLHUP)
-        drop(a, c, true); // the client is gone
+        drop(a, c, true); // the client has disconnected
     if (!c->dead)
         settle(a, c);
 }

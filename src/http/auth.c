@@ -50,7 +50,7 @@ bool auth_is_loopback(struct str address)
     return inet_pton(AF_INET6, text, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-// "name:port", "[v6]:port" or without port: the name.
+// Returns the name in "name:port", "[v6]:port", or a name without port.
 static struct str host_name(struct str host)
 {
     host = str_trim(host);
@@ -77,7 +77,7 @@ static enum role at_most(enum role role, enum role most)
     return role < most ? role : most;
 }
 
-// "Basic " and base64 of "user:password": the password.
+// Returns the role of the password in "Basic " and base64 of "user:password".
 static enum role basic_role(const struct auth *auth, struct str encoded)
 {
     uint8_t text[BASE64_DECODE_LENGTH(BASIC_MAX)];
@@ -102,8 +102,8 @@ static enum role header_role(const struct auth *auth, const struct request *r)
     return str_eq_nocase(scheme, STR("Basic")) ? basic_role(auth, str_trim(rest)) : ROLE_NOBODY;
 }
 
-// The target without its token parameters, whatever the encoding of their name. NULL: out of
-// memory. Leading slashes are reduced to one, because "//elsewhere/" would lead to another host.
+// Returns the target without its token parameters, however their names are encoded. NULL: out of
+// memory. Several leading slashes become one, because "//elsewhere/" would lead to another host.
 static char *clean_target(struct request *r)
 {
     struct str rest = r->target, path = str_cut(&rest, '?');
@@ -113,7 +113,7 @@ static char *clean_target(struct request *r)
     buf_add_char(&out, '/');
     buf_add_str(&out, str_slice(path, 1, path.size));
     char separator = '?';
-    // Each non-empty part corresponds to one of the decoded parameters.
+    // Each non-empty part of the text belongs to one decoded parameter.
     for (size_t i = 0; rest.data && i < r->parameter_count;) {
         struct str part = str_cut(&rest, '&');
         if (!part.size || str_eq(r->parameters[i++].name, STR("token")))
@@ -127,14 +127,14 @@ static char *clean_target(struct request *r)
     return copy;
 }
 
-// Checks a browser's headers about the page that sends the request. `said`: the browser sent such
-// headers.
-static bool is_own_page(const struct auth *auth, const struct request *r, bool *said)
+// Checks the headers in which a browser names the page that sends the request. *from_browser: the
+// request has such headers.
+static bool is_own_page(const struct auth *auth, const struct request *r, bool *from_browser)
 {
     struct str site = str_trim(r->headers[HEADER_FETCH_SITE]),
                origin = str_trim(r->headers[HEADER_ORIGIN]);
     struct str scheme = auth->tls ? STR("https://") : STR("http://");
-    *said = site.size || origin.size;
+    *from_browser = site.size || origin.size;
     if (site.size && !str_eq_nocase(site, STR("same-origin")) && !str_eq_nocase(site, STR("none")))
         return false;
     return !origin.size ||
@@ -145,14 +145,14 @@ static bool is_own_page(const struct auth *auth, const struct request *r, bool *
 static bool check_origin(const struct auth *auth, const struct request *r, struct answer *a)
 {
     struct str header = r->headers[HEADER_HOST], host = host_name(header);
-    bool said;
+    bool from_browser;
     // Only programs omit Host; all browsers send it.
     if (header.size && !auth_is_loopback(host) && !str_eq_nocase(host, auth->listen)) {
         answer_error(a, 403, "without a token this server answers only to its own name",
                      "The Host header names another host. Use http://localhost:PORT/.");
         return false;
     }
-    if (!is_own_page(auth, r, &said)) {
+    if (!is_own_page(auth, r, &from_browser)) {
         answer_error(a, 403, "without a token pages of other sites may not read from this server",
                      NULL);
         return false;
@@ -170,10 +170,10 @@ static bool refuse_cookie(struct answer *a, const char *why)
 static bool check_cookie(const struct auth *auth, struct request *r, struct answer *a)
 {
     struct str callback;
-    bool said, own = is_own_page(auth, r, &said);
+    bool from_browser, own = is_own_page(auth, r, &from_browser);
     if (!own)
         return refuse_cookie(a, "a page of another server may not use this browser's session");
-    if (!said && r->method != METHOD_GET && r->method != METHOD_HEAD)
+    if (!from_browser && r->method != METHOD_GET && r->method != METHOD_HEAD)
         return refuse_cookie(a, "the browser does not say which page sent the request");
     if (request_parameter(r, "jsonp", &callback))
         return refuse_cookie(a, "jsonp is not available to a browser's session");
@@ -182,15 +182,17 @@ static bool check_cookie(const struct auth *auth, struct request *r, struct answ
     return true;
 }
 
-// Relative to the root, because a proxy may show it below another path (/user/me/proxy/4242/),
-// which only the browser knows. The same holds for the path of the cookie.
+// True if the target is the root. The redirect is then relative, because a proxy may show the root
+// below another path (/user/me/proxy/4242/), which only the browser knows. The cookie's path is
+// relative for the same reason.
 static bool is_root(const char *target)
 {
     return target[0] == '/' && (!target[1] || target[1] == '?');
 }
 
-// The link was on another page (a chat, a file). Browsers send no SameSite=Strict cookie with a
-// redirect from there, but they do from a page of ours.
+// Redirects with a page of ours. The link may have been on another page (a chat, a file). With a
+// redirect from such a page, browsers do not send a SameSite=Strict cookie, but with a redirect
+// from our page they do.
 static void lead_on(struct answer *a, const char *target)
 {
     a->status = 200;
@@ -203,7 +205,7 @@ static void lead_on(struct answer *a, const char *target)
     buf_add_str(&a->body, STR("\"></html>\n"));
 }
 
-// For a browser that opens a page with the token: makes a session, and redirects to the page
+// Handles a browser that opens a page with the token: makes a session, and redirects to the page
 // without the token.
 static bool send_on(const struct auth *auth, struct request *r, struct answer *a,
                     const char *cookie)
@@ -217,20 +219,20 @@ static bool send_on(const struct auth *auth, struct request *r, struct answer *a
         return false;
     a->status = 303;
     a->content_type = NULL;
-    bool root = is_root(target), said;
+    bool root = is_root(target), from_browser;
     answer_header(a, "Set-Cookie",
                   arena_printf(&r->arena, "%s=%s%s; HttpOnly; SameSite=Strict%s", cookie, id,
                                root ? "" : "; Path=/", auth->tls ? "; Secure" : ""));
     if (root)
         target = arena_printf(&r->arena, ".%s", target);
-    if (is_own_page(auth, r, &said))
+    if (is_own_page(auth, r, &from_browser))
         answer_header(a, "Location", target);
     else
         lead_on(a, target);
     return true;
 }
 
-// True if a request without any proof may view; pages of other sites and other users may not.
+// True if a request without any proof may view. Pages of other sites and other users may not.
 static bool is_open_view(const struct auth *auth, struct request *r)
 {
     struct str ignored;
@@ -241,7 +243,7 @@ static bool is_open_view(const struct auth *auth, struct request *r)
     return r->peer.local && peer_is_own(&r->peer);
 }
 
-// Checks a request without a token whose connection itself is a proof.
+// Checks a request that has no token, but whose connection itself is a proof.
 static bool check_tokenless(const struct auth *auth, struct request *r, struct answer *a,
                             enum role role)
 {

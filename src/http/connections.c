@@ -14,42 +14,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The list is short (hundreds), so a linear search is enough.
+// The table is short (hundreds of connections), so a linear search is enough.
 enum {
-    MARGIN = 2,         // limit as a multiple, for connections that are still closing
-    KNOWN_CLIENTS = 64, // remembered clients without a connection
+    // the table may hold this multiple of the limit, because closed connections leave it late
+    MARGIN = 2,
+    KNOWN_CLIENTS = 64, // number of known clients that are remembered without a connection
 };
 
-// The client of a younger silent connection may be about to send its request.
+// A silent connection younger than this stays, because its client may be about to send its request.
 static const int64_t YOUNG_NS = NS_PER_S;
-// After this time without a new connection, the library must have dropped the connections of the
-// reserved places.
+// If no new connection arrives for this time, the library must have dropped the connections for
+// which places are reserved.
 static const int64_t RESERVED_NS = 5 * (int64_t)NS_PER_S;
 
-// Allows a burst of connections at once, then one each `interval`. At the time `full_ns`, a whole
+// Allows a burst of connections at once, then one per `interval`. At the time `full_ns`, a complete
 // burst is possible again.
 struct pace {
     int64_t full_ns;
 };
 
-// Lives as long as it has connections; a known client lives longer.
+// Exists as long as it has connections; a known client is kept longer.
 struct client {
-    struct list_link of_all; // in connections.clients
+    struct list_link of_all; // in list connections.clients
     struct peer peer;
     bool own;
-    unsigned held, open, unproved; // connections: all; not shut; not shut and unproved
-    int64_t known_ns;              // time of its last proved connection; 0: never
-    struct pace pace;              // used while it is strange
+    // number of connections: all; those not shut; those not shut and unproved
+    unsigned held, open, unproved;
+    int64_t known_ns; // time of its last proved connection; 0: never
+    struct pace pace; // used while the client is unknown
 };
 
 struct connection {
-    struct list_link of_all; // in connections.all
+    struct list_link of_all; // in list connections.all
     struct client *client;
     struct peer peer;
-    int64_t opened_ns, since_ns; // since: start of its phase
+    int64_t opened_ns, since_ns; // since_ns: start of its phase
     int fd;
     enum connection_phase phase;
-    bool shut;   // shut down; no longer counted
+    bool shut;   // shut down, and no longer counted
     bool proved; // written by its owner, under the lock
 };
 
@@ -58,12 +60,13 @@ struct connections {
     pthread_cond_t changed;
     pthread_t watcher;
     struct connection_options options;
-    struct list_link all, clients; // the newest first
-    unsigned unproved_strange;     // of clients that are not known
-    struct pace pace;              // of all connections: within it nobody asks whose they are
-    unsigned held;                 // how many connections there are, the shut ones among them
-    unsigned reserved;             // places of connections that are on their way here,
-    int64_t reserved_ns;           // the last since then
+    struct list_link all, clients; // newest first
+    unsigned unproved_strange;     // number of unproved connections of unknown clients
+    // pace of all connections; within it, the clients of connections are not looked up
+    struct pace pace;
+    unsigned held;       // number of connections, with those that are shut down
+    unsigned reserved;   // places of connections that will be added soon
+    int64_t reserved_ns; // time of the last reservation
     struct connection_counts counts;
     int64_t look_every_ns;
     bool stop, draining;
@@ -81,7 +84,7 @@ static bool is_strange(const struct client *client)
     return !client->own && !client->known_ns;
 }
 
-// Adds to the counts of unproved connections (more is 1 or -1) for a connection that is not shut.
+// Adds `more` (1 or -1) to the counts of unproved connections, for a connection that is not shut.
 static void count_unproved(struct connections *c, struct client *client, int more)
 {
     client->unproved += (unsigned)more;
@@ -127,7 +130,7 @@ static void free_client(struct client *client)
 }
 
 // Called when a client has lost a connection, or got none. Of clients without connections, it keeps
-// the most recent known ones, and strangers that are ahead of their pace.
+// the most recent known clients, and unknown clients that connect faster than their pace.
 static void forget_clients(struct connections *c, struct client *client)
 {
     struct client *oldest = NULL;
@@ -193,7 +196,7 @@ static void *watch(void *user)
         int64_t now_ns = clock_monotonic_ns();
         shut_overdue(c, now_ns);
         int64_t next_ns = now_ns + c->look_every_ns;
-        // An early check does no harm, whatever wakes it.
+        // Waking up early has no effect but another check.
         condition_wait_until(&c->changed, &c->lock, next_ns);
     }
     pthread_mutex_unlock(&c->lock);
@@ -260,10 +263,11 @@ const struct peer *connection_peer(const struct connection *connection)
     return &connection->peer;
 }
 
-// ---- making room
+// ---- closing connections to make room
 
-// The order in which a client's connections are closed: unproved ones first, oldest first, whatever
-// their phase; then the one that has been idle longest.
+// Compares two connections of a client by the order in which they are closed: unproved connections
+// first, the oldest of them first, whatever their phase; then the connection that has been idle
+// longest.
 static bool goes_before(const struct connection *a, const struct connection *b)
 {
     if (!b || a->proved != b->proved)
@@ -271,7 +275,7 @@ static bool goes_before(const struct connection *a, const struct connection *b)
     return a->proved ? a->since_ns < b->since_ns : a->opened_ns < b->opened_ns;
 }
 
-// Finds an idle connection of a client (NULL: of any client); NULL if all are busy.
+// Finds an idle connection of a client (NULL: of any client). Returns NULL if all are busy.
 static struct connection *find_idle(const struct connections *c, const struct client *client,
                                     bool unproved_only)
 {
@@ -287,7 +291,7 @@ static struct connection *find_idle(const struct connections *c, const struct cl
     return first;
 }
 
-// Returns false if all are busy.
+// Closes a connection to make room. Returns false if all are busy.
 static bool evict(struct connections *c, const struct client *client, bool unproved_only)
 {
     struct connection *first = find_idle(c, client, unproved_only);
@@ -298,7 +302,8 @@ static bool evict(struct connections *c, const struct client *client, bool unpro
     return true;
 }
 
-// The client with the most unproved connections, our own user last. NULL: none.
+// Returns the client with the most unproved connections; our own user comes last. NULL: no client
+// has any.
 static const struct client *find_crowd(const struct connections *c, bool strange_only)
 {
     const struct client *crowd = NULL;
@@ -335,7 +340,7 @@ static bool make_room(struct connections *c, const struct client *client)
 
 // ---- waiting for a place
 
-// True if closing it loses no request.
+// True if closing the connection cannot lose a request.
 static bool is_harmless(const struct connection *connection, int64_t now_ns)
 {
     char byte;
@@ -346,7 +351,8 @@ static bool is_harmless(const struct connection *connection, int64_t now_ns)
            recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
 }
 
-// The clients of reserved places are unknown, so all of them may be this client's.
+// True if the table is full for this client. The clients of reserved places are unknown, so all of
+// these places may be this client's.
 static bool is_full(struct connections *c, const struct client *client)
 {
     if (clock_monotonic_ns() - c->reserved_ns >= RESERVED_NS)
@@ -355,7 +361,7 @@ static bool is_full(struct connections *c, const struct client *client)
            c->counts.open + c->reserved >= c->options.most;
 }
 
-// The connection that make_room would close. NULL: it would close none, or all are busy.
+// Returns the connection that make_room would close, or NULL if it would close none.
 static struct connection *find_next(const struct connections *c, const struct client *client)
 {
     if (client && client->open >= c->options.most_per_client)
@@ -377,7 +383,7 @@ bool connections_should_wait(struct connections *c, struct peer_lookup *lookup)
     pthread_mutex_lock(&c->lock);
     unsigned least =
         c->options.most < c->options.most_per_client ? c->options.most : c->options.most_per_client;
-    // room for any client: no need to ask the kernel
+    // there is room for any client, so do not look the client up
     bool room = c->counts.open + c->reserved < least;
     pthread_mutex_unlock(&c->lock);
     if (room)
@@ -438,15 +444,15 @@ void connections_wait_ended(struct connections *c, enum wait_end how)
     pthread_mutex_unlock(&c->lock);
 }
 
-bool connections_wanted(struct connections *c)
+bool connections_should_close(struct connections *c)
 {
     pthread_mutex_lock(&c->lock);
-    bool wanted = c->counts.waiting > 0;
+    bool waiting = c->counts.waiting > 0;
     pthread_mutex_unlock(&c->lock);
-    return wanted;
+    return waiting;
 }
 
-// ---- pace
+// ---- pace of new connections
 
 static bool step(const struct connection_options *o, struct pace *pace, int64_t now_ns)
 {
@@ -546,14 +552,14 @@ void connections_remove(struct connections *c, struct connection *connection)
 
 void connections_prove(struct connections *c, struct connection *connection)
 {
-    if (connection->proved) // no lock: only its owner writes it
+    if (connection->proved) // no lock is needed, because only its owner writes it
         return;
     pthread_mutex_lock(&c->lock);
     struct client *client = connection->client;
     if (!connection->shut)
         count_unproved(c, client, -1);
     connection->proved = true;
-    if (is_strange(client)) // its other connections no longer count as a stranger's
+    if (is_strange(client)) // its other connections no longer count as those of an unknown client
         c->unproved_strange -= client->unproved;
     client->known_ns = clock_monotonic_ns();
     pthread_mutex_unlock(&c->lock);

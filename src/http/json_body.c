@@ -15,7 +15,7 @@ static int add(struct request *r, struct str name, const char *value, struct err
     return 0;
 }
 
-// The name of a tag; an absent or null one means any.
+// True for the name of a tag. A missing name or null means any tag.
 static bool is_name(const json_t *name)
 {
     return !name || json_is_null(name) || json_is_string(name);

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <math.h>
 
-enum { SAFE_DIGITS = 18 }; // fewer digits than 2^63 has
+enum { SAFE_DIGITS = 18 }; // one digit less than 2^63 has
 
 static bool in_word(char c)
 {

@@ -1,4 +1,4 @@
-// json_numbers.h - bodies with numbers that JSON, or a double, cannot express.
+// json_numbers.h - handles bodies with numbers that JSON, or a double, cannot express.
 #ifndef SONDE_HTTP_JSON_NUMBERS_H
 #define SONDE_HTTP_JSON_NUMBERS_H
 

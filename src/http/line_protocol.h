@@ -6,14 +6,14 @@
 #include "base/str.h"
 
 struct line_protocol {
-    const char *socket;         // the destination of the lines that clients send
+    const char *socket;         // socket to which the lines of clients go
     void *user;                 // the argument of begin
-    void *(*begin)(void *user); // a session; NULL: out of memory
+    void *(*begin)(void *user); // begins a session; NULL: out of memory
     void (*end)(void *session);
-    // Handles any piece of the client's input; an empty piece is the end of input. Appends answers
-    // to *reply, and lines to *onward.
+    // Handles a piece of the client's input; an empty piece is the end of input. Appends answers to
+    // *reply, and lines for `socket` to *onward.
     void (*feed)(void *session, struct str piece, struct buf *reply, struct buf *onward);
-    // Converts output of the other end of `socket` to answers for the client. *rest keeps an
+    // Converts a piece that has arrived from `socket` to answers for the client. *rest keeps an
     // incomplete line.
     void (*answered)(struct str piece, struct buf *rest, struct buf *reply);
     bool (*is_admitted)(const void *session); // the client has shown a token, or needs none

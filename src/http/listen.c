@@ -1,4 +1,4 @@
-// listen.c - resolve, bind, listen, try the next port.
+// listen.c - resolves addresses, binds and listens, and tries the next port.
 #include "http/listen.h"
 
 #include <arpa/inet.h>
@@ -29,10 +29,10 @@ static int listen_at(struct sockaddr *address, socklen_t size, int port)
         return -errno;
     set_port(address, port);
     int off = 0;
-    if (address->sa_family == AF_INET6) // "::" takes both families
+    if (address->sa_family == AF_INET6) // one socket on "::" serves both address families
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    // Allows a port whose last connections are still closing, but not one that another program
-    // listens on.
+    // Allow a port whose last connections are still closing, but not a port where another program
+    // listens.
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, address, size) != 0 || listen(fd, BACKLOG) != 0) {
         int rc = -errno;
@@ -65,17 +65,18 @@ int listen_take(int fd, struct listener *out, struct error *e)
     if (!listens || (address.ss_family != AF_INET && address.ss_family != AF_INET6))
         return error_set(e, -EINVAL, "descriptor %d does not listen on a port", fd);
     out->fd = fd;
-    // the same offset in both families
+    // the port is at the same offset in both families
     out->port = ntohs(((const struct sockaddr_in *)&address)->sin_port);
     out->loopback = is_loopback((const struct sockaddr *)&address);
     return 0;
 }
 
-// Binds an explicit port, because a port of the kernel's choice stays ours only while we listen,
-// and an explicit one until we close the socket.
+// Binds an explicit port. A port that the kernel has chosen belongs to us only while we listen; an
+// explicit one belongs to us until we close the socket.
 static int listen_anywhere(struct sockaddr *address, socklen_t size)
 {
-    enum { TRIES_MAX = 16 }; // another program may take a port first
+    // number of ports to try, because another program may take a port first
+    enum { TRIES_MAX = 16 };
     struct listener chosen;
     int fd = -EADDRINUSE;
     for (int tries = 0; fd == -EADDRINUSE && tries < TRIES_MAX; tries++) {
@@ -106,8 +107,8 @@ int listen_for_nodes(const char *address, struct listener *out, struct error *e)
 
 void listen_refuse(int fd)
 {
-    // Clears SO_REUSEADDR, because another program that sets it, too, could bind a port on which no
-    // socket listens.
+    // Clear SO_REUSEADDR. Otherwise another program that sets it, too, could bind a port on which
+    // no socket listens.
     int off = 0;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &off, sizeof off);
     shutdown(fd, SHUT_RDWR);

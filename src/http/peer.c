@@ -60,8 +60,8 @@ static void put_address(uint32_t out[4], const struct peer_end *end)
         memcpy(out, end->address, PEER_ADDRESS_BYTES);
 }
 
-// If the connection is gone, the kernel answers with a listening socket instead, which is not a
-// match.
+// True if the message is about this connection. If the connection is gone, the kernel answers with
+// a listening socket instead.
 static bool is_answer(const struct inet_diag_msg *m, const struct inet_diag_sockid *asked)
 {
     enum { TCP_LISTENING = 10 };
@@ -69,7 +69,7 @@ static bool is_answer(const struct inet_diag_msg *m, const struct inet_diag_sock
            m->id.idiag_sport == asked->idiag_sport && m->id.idiag_dport == asked->idiag_dport;
 }
 
-// Fills *p if the socket exists, and the kernel provides its data.
+// Fills *p if the socket exists and the kernel provides its data.
 static void ask_kernel(const struct peer_end *own, const struct peer_end *client, struct peer *p)
 {
     struct {
@@ -92,7 +92,7 @@ static void ask_kernel(const struct peer_end *own, const struct peer_end *client
     _Alignas(struct nlmsghdr) char answer[1024];
     struct sockaddr_nl from = {.nl_pid = 1};
     socklen_t from_size = sizeof from;
-    // The answer is available when send() returns.
+    // The kernel's answer is available when send() returns.
     ssize_t n = send(fd, &ask, sizeof ask, 0) == (ssize_t)sizeof ask
                     ? recvfrom(fd, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from,
                                &from_size)
@@ -110,7 +110,8 @@ static void ask_kernel(const struct peer_end *own, const struct peer_end *client
 
 // ---- /proc/net/tcp
 
-// Writes an address in the format of the file: each 32 bits as a number in host byte order.
+// Writes an address in the format of the file: each group of 32 bits as a number in host byte
+// order.
 static void write_end(const struct peer_end *end, bool v4, char out[48])
 {
     size_t from = v4 ? sizeof mapped : 0, at = 0;
@@ -149,7 +150,7 @@ void peer_look_in_proc(struct peer *p)
 {
     if (p->local && !p->known && is_v4(&p->other))
         search_table("/proc/net/tcp", true, &p->own, &p->other, p);
-    if (p->local && !p->known) // also v6 sockets with v4 addresses
+    if (p->local && !p->known) // also finds v6 sockets with v4 addresses
         search_table("/proc/net/tcp6", false, &p->own, &p->other, p);
 }
 
@@ -161,7 +162,7 @@ void peer_look(int fd, const struct sockaddr *client, struct peer *out)
     socklen_t size = sizeof address;
     *out = (struct peer){0};
     bool named = getsockname(fd, (struct sockaddr *)&address, &size) == 0;
-    // The server listens on no Unix socket (listen_take), so the hub has passed this connection on.
+    // The server listens on no Unix socket (listen_take), so such a connection comes from the hub.
     out->holds_key =
         named && address.ss_family == AF_UNIX && client && client->sa_family == AF_UNIX;
     if (out->holds_key || !read_end(client, &out->other))
@@ -194,7 +195,7 @@ bool peer_equal(const struct peer *a, const struct peer *b)
            a->known == b->known && a->holds_key == b->holds_key;
 }
 
-// ---- the process
+// ---- the process behind a socket
 
 static bool holds(int proc, const char *pid, const char *wanted)
 {
@@ -205,7 +206,7 @@ static bool holds(int proc, const char *pid, const char *wanted)
     if (!fds) {
         if (fd >= 0)
             close(fd);
-        return false; // ended, or protected from inspection
+        return false; // the process has ended, or is protected from inspection
     }
     bool found = false;
     for (struct dirent *entry = readdir(fds); entry && !found; entry = readdir(fds)) {
@@ -223,7 +224,7 @@ static bool is_ssh(int proc, const char *pid)
     snprintf(path, sizeof path, "%.16s/exe", pid);
     ssize_t n = readlinkat(proc, path, target, sizeof target - 1);
     if (n <= 0)
-        return true; // not trusted without inspection
+        return true; // processes that cannot be inspected are not trusted
     target[n] = 0;
     const char *name = strrchr(target, '/');
     return strncmp(name ? name + 1 : target, "ssh", 3) == 0;

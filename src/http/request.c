@@ -42,7 +42,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// %41 becomes A and, in parameters, + becomes a blank.
+// Decodes a text: %41 becomes A, and in parameters + becomes a blank.
 static int decode(struct arena *arena, struct str text, bool plus_is_blank, struct str *out,
                   struct error *e)
 {

@@ -1,4 +1,4 @@
-// respond.c - errors in OpenTSDB's form, jsonp, gzip.
+// respond.c - writes errors in OpenTSDB's form; JSONP; gzip.
 #include "http/respond.h"
 
 #include <ctype.h>
@@ -72,7 +72,7 @@ void answer_failure(struct answer *a, const struct error *e)
         answer_header(a, "Retry-After", one_second);
 }
 
-// A JavaScript name, with dots and array indexes: it cannot contain code.
+// True for a JavaScript name with dots and array indexes, which cannot contain code.
 static bool is_callback(struct str name)
 {
     for (size_t i = 0; i < name.size; i++)
@@ -84,7 +84,7 @@ static bool is_callback(struct str name)
 static void wrap_for_jsonp(struct answer *a, struct str callback)
 {
     struct buf wrapped = {.limit = a->body.limit};
-    // The comment in front keeps the caller from choosing the first bytes.
+    // The comment in front prevents the caller from choosing the first bytes.
     buf_add_str(&wrapped, STR("/**/"));
     buf_add_str(&wrapped, callback);
     buf_add_char(&wrapped, '(');
@@ -95,7 +95,7 @@ static void wrap_for_jsonp(struct answer *a, struct str callback)
     a->content_type = "application/javascript; charset=UTF-8";
 }
 
-// Leaves the body uncompressed if compression fails, or does not pay.
+// Compresses the body, unless compression fails or saves nothing.
 static void compress_body(struct answer *a)
 {
     enum { LEVEL_FAST = 1, WINDOW_GZIP = 15 + 16, MEMORY_DEFAULT = 8 };

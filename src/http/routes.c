@@ -14,7 +14,8 @@ static const struct {
     {METHOD_PUT, "PUT"}, {METHOD_DELETE, "DELETE"},
 };
 
-// "/api/v1/x" becomes "/api/x". For a higher version it returns false, with the answer.
+// Turns "/api/v1/x" into "/api/x". For a higher version it returns false, and the answer is
+// complete.
 static bool strip_version(struct request *r, struct str *path, struct answer *a)
 {
     static const struct str api = {"/api/v", sizeof "/api/v" - 1};
@@ -26,7 +27,7 @@ static bool strip_version(struct request *r, struct str *path, struct answer *a)
     struct str rest = str_slice(*path, api.size, path->size), number = str_cut(&rest, '/');
     uint64_t version;
     if (!str_to_u64(number, &version))
-        return true; // "/api/version"
+        return true; // not a version: "/api/version"
     if (version != 1) {
         answer_error(a, 501, "this version of the API is not there; use /api/v1/ or /api/", NULL);
         return false;
@@ -77,7 +78,8 @@ static bool allow_origin(const struct site *site, const struct request *r, struc
     return false;
 }
 
-// A browser sends a preflight request before a page's request; it cannot carry the token.
+// Answers a preflight request, which a browser sends before a page's request. It cannot carry the
+// token.
 static void answer_preflight(struct answer *a)
 {
     static char methods[] = "GET, POST, PUT, DELETE",
@@ -123,7 +125,8 @@ static bool refuse_role(struct answer *a, const struct request *r, enum role nee
     return false;
 }
 
-// A stolen control token is useless to another user of this machine.
+// Checks the role. A route for programs on this machine also checks the process, so a stolen
+// control token is useless to another user.
 static bool check_role(const struct route *route, struct request *r, struct answer *a)
 {
     enum role needed = role_needed(route, r);
@@ -149,8 +152,8 @@ static bool check_here(const struct request *r, struct answer *a)
     return false;
 }
 
-// OpenTSDB's clients that can only GET put the method into the address, for requests that change
-// something.
+// Takes the method from the address. OpenTSDB's clients that can only send GET use this for
+// requests that change something.
 static bool override_method(const struct route *route, struct request *r, struct answer *a)
 {
     struct str name;
@@ -170,7 +173,7 @@ static bool override_method(const struct route *route, struct request *r, struct
     return false;
 }
 
-// Returns NULL if the answer is complete.
+// Finds the route and checks the access. Returns NULL if the answer is complete.
 static const struct route *admit(const struct site *site, struct request *r, struct answer *a)
 {
     if (allow_origin(site, r, a) && r->method == METHOD_OPTIONS) {
@@ -180,7 +183,7 @@ static const struct route *admit(const struct site *site, struct request *r, str
     struct str path;
     const struct route *route = strip_version(r, &path, a) ? find(site, path) : NULL;
     bool open = route && route->access == ACCESS_OPEN;
-    // Without the token, a client cannot learn which routes exist.
+    // Check the token first, so that a client without it cannot learn which routes exist.
     if (!open && !auth_check(&site->auth, r, a)) {
         if (site->refused)
             site->refused(r, a);
@@ -210,8 +213,8 @@ bool routes_admit(const struct site *site, struct request *r, struct answer *a, 
     return route != NULL;
 }
 
-// Does not inflate bodies for routes without a token, because a thread that serves all connections
-// answers them.
+// Decodes the body. Bodies for routes without a token are not inflated, because the thread that
+// answers them also serves all connections.
 static int decode_body(const struct site *site, const struct route *route, struct request *r,
                        struct error *e)
 {

@@ -1,5 +1,5 @@
-// routes.h - routes as rows of a table, which defines dispatch, 404, 405, the OpenAPI document and
-// docs/http.md.
+// routes.h - routes as rows of a table. The table defines the dispatch, 404, 405, the OpenAPI
+// document and docs/http.md.
 #ifndef SONDE_HTTP_ROUTES_H
 #define SONDE_HTTP_ROUTES_H
 
@@ -7,13 +7,13 @@
 #include "http/request.h"
 #include "http/respond.h"
 
-struct service; // the data of the handlers; defined by the layers above
+struct service; // the data of the handlers, which the layers above define
 
 typedef void route_fn(struct service *service, struct request *r, struct answer *a);
 
 // The role (tokens.h) that a request needs.
 enum access {
-    ACCESS_OPEN,    // none; bodies have at most ROUTE_OPEN_BODY_MAX
+    ACCESS_OPEN,    // no role; bodies have at most ROUTE_OPEN_BODY_MAX bytes
     ACCESS_VIEW,    // VIEW
     ACCESS_NOTES,   // VIEW to read, WRITE to change
     ACCESS_WRITE,   // WRITE
@@ -24,7 +24,7 @@ enum access {
 
 struct route {
     struct str path;
-    unsigned methods; // bits of enum request_method; HEAD uses the route of GET
+    unsigned methods; // bits of enum request_method; HEAD uses the row of GET
     enum access access;
     route_fn *handle;
     const char *help; // for the OpenAPI document
@@ -33,7 +33,7 @@ struct route {
 };
 enum { ROUTE_OPEN_BODY_MAX = 1024 };
 
-// The contents of a server, and the access to them. Constant while it serves.
+// The contents of a server, and who may access them. Constant while it serves.
 struct site {
     const struct route *routes;
     size_t route_count;
@@ -41,23 +41,23 @@ struct site {
     struct auth auth;
     // origins whose pages may read responses, separated by commas, or "*"; empty = none
     struct str cors;
-    size_t body_bytes; // limit of a request, also after inflating
+    size_t body_bytes; // size limit of a request's body, also after inflating
     // A check besides the roles; if it returns false, the answer gives the reason. NULL: no such
     // check.
     bool (*admits)(const struct route *route, struct request *r, struct answer *a);
-    // changes the 401 or 403 of a refused token; NULL = leave it unchanged
+    // may change the 401 or 403 for a refused token; NULL = it stays unchanged
     void (*refused)(const struct request *r, struct answer *a);
     void (*took)(struct str path, int64_t took_ns); // called after each request; may be NULL
 };
 
-// Finds the route, checks the request and calls the handler: all steps from a request to an answer,
-// except answer_finish.
+// Does all steps from a request to an answer, except answer_finish: finds the route, checks the
+// request, and calls the handler.
 void routes_answer(const struct site *site, struct request *r, struct answer *a);
 
-// Decides from everything but the body of a request if the server should read the body. Returns
-// false if the answer is known without it (no token, no such route…) and in *a. *open is set if the
-// route needs no token: the body may then have ROUTE_OPEN_BODY_MAX bytes, and the handler returns
-// at once.
+// Decides, from everything but the body, whether the server should read the body. Returns false if
+// the answer is known without it (no token, no such route…); it is then in *a. *open is set if the
+// route needs no token. In this case the body may have ROUTE_OPEN_BODY_MAX bytes, and the handler
+// must return at once.
 bool routes_admit(const struct site *site, struct request *r, struct answer *a, bool *open);
 
 #endif

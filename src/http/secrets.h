@@ -1,5 +1,5 @@
-// secrets.h - reads files that hold secrets, and checks them through the same descriptor, so that
-// no other file can replace them in between.
+// secrets.h - reads files that hold secrets. It checks and reads them through the same descriptor,
+// so that no other file can replace them in between.
 #ifndef SONDE_HTTP_SECRETS_H
 #define SONDE_HTTP_SECRETS_H
 
@@ -15,8 +15,8 @@ enum secrets_how {
     SECRETS_NO_LINK, // a token: like a key, but links are refused
 };
 
-// Reads the whole file and appends a NUL. -EPERM: the file is not private; -ELOOP: a link; -EFBIG:
-// larger than SECRETS_FILE_MAX. The caller frees *out.
+// Reads the whole file and appends a NUL. The caller frees *out. Returns 0, -EPERM (the file is not
+// private), -ELOOP (it is a link), -EFBIG (larger than SECRETS_FILE_MAX) or another negative errno.
 int secrets_read(const char *path, enum secrets_how how, struct buf *out, struct error *e);
 
 // Overwrites the memory and frees it.

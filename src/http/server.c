@@ -3,10 +3,10 @@
 //
 // A few threads with an epoll each serve all connections. The library calls receive() for the
 // headers of a request, for each piece of its body, and at its end. If the headers are enough to
-// decide (a missing token), the answer is made at once. Otherwise the connection is suspended, and
-// a worker (workers.h) answers the request, however long that takes; then the library calls
-// receive() once more, which sends the answer. Routes without a token (/healthz) do next to
-// nothing, so they are answered at once, however busy the workers are.
+// decide (a missing token), receive() answers at once. Otherwise it suspends the connection, and a
+// worker (workers.h) answers the request, however long that takes. Then the library calls receive()
+// once more, which sends the answer. Routes without a token (/healthz) take almost no time, so
+// receive() answers them at once, however busy the workers are.
 //
 //   socket ── libmicrohttpd ── receive ── workers ── routes_answer ── handlers
 //                  └── connections: limits and timeouts
@@ -33,11 +33,11 @@
 enum {
     THREADS_MIN = 2,
     THREADS_MAX = 4,
-    // The library's memory for a connection beside the text of the headers: a node for each
-    // parameter and header, the slack of the read buffer, the headers of the response. It is
+    // The library's memory for a connection, beside the text of the headers: a node for each
+    // parameter and header, free space in the read buffer, the headers of the response. It is
     // mapped, so only used pages take memory.
     POOL_EXTRA_BYTES = 128 * 1024,
-    STALL_EXTRA_S = 30, // without any progress, beyond the query deadline
+    STALL_EXTRA_S = 30, // timeout without any progress, in addition to the query deadline
     // an oversized body is read and discarded up to this multiple of the limit, so that its client
     // gets the 413
     OVERSIZE_FACTOR = 4,
@@ -54,14 +54,14 @@ struct exchange {
     struct request request;
     struct answer answer;
     struct buf body;
-    size_t body_seen; // including bytes that did not fit
+    size_t body_seen; // number of body bytes, with bytes that exceeded the limit
     struct connection *connection;
     struct server *server;
     struct MHD_Connection *http;
     struct job job;
     bool began;
     bool open;    // the route needs no token
-    bool decided; // the answer is known; the body is only read to its end
+    bool decided; // the answer is known; the body is read to its end, but not kept
     bool worked;  // a worker has finished the answer
 };
 
@@ -80,7 +80,7 @@ static void free_exchange(struct exchange *x)
 
 static struct MHD_Response *response_of_body(struct answer *a)
 {
-    // The buffer is from malloc, so the library can take it over.
+    // malloc has allocated the buffer, so the library can take it over.
     struct MHD_Response *response =
         MHD_create_response_from_buffer(a->body.size, a->body.data, MHD_RESPMEM_MUST_FREE);
     if (response)
@@ -93,8 +93,8 @@ static void add_headers(struct MHD_Response *response, const struct answer *a)
     if (a->content_type)
         MHD_add_response_header(response, "Content-Type", a->content_type);
     MHD_add_response_header(response, "Cache-Control", a->cache ? a->cache : "no-store");
-    // No page may frame a response, run a script in it, or include it (except JSONP, whose purpose
-    // that is).
+    // No page may frame a response, run a script in it, or include it. JSONP is an exception,
+    // because other pages must include it.
     MHD_add_response_header(response, "Content-Security-Policy",
                             a->policy ? a->policy
                                       : "default-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -125,9 +125,10 @@ static enum MHD_Result send_answer(struct server *g, struct exchange *x,
     if (!response)
         return MHD_NO; // out of memory: the connection is closed
     add_headers(response, &x->answer);
-    // A stranger without a valid token has to reconnect, at the pace for strangers' connections.
+    // An unknown client without a valid token must reconnect, and the pace for unknown clients
+    // limits that.
     bool refused = x->answer.status == 401 && !peer_is_own(connection_peer(x->connection));
-    if (refused || connections_wanted(g->o.connections))
+    if (refused || connections_should_close(g->o.connections))
         MHD_add_response_header(response, "Connection", "close");
     connections_phase(g->o.connections, x->connection, PHASE_SENDING);
     enum MHD_Result rc = MHD_queue_response(connection, (unsigned)x->answer.status, response);
@@ -172,7 +173,7 @@ static void refuse_size(struct exchange *x)
     x->decided = true;
 }
 
-// Decides everything that the headers alone can decide.
+// Decides everything that the headers are enough to decide.
 static enum MHD_Result begin(struct server *g, struct exchange *x,
                              struct MHD_Connection *connection, const char *method)
 {
@@ -203,8 +204,8 @@ static enum MHD_Result begin(struct server *g, struct exchange *x,
     if (x->request.role)
         connections_prove(g->o.connections, x->connection);
     too_large = has_length && length > body_max(x);
-    // A small body is read to its end nevertheless, for clients that read no response before they
-    // have sent everything.
+    // Read a small body to its end nevertheless, for clients that read no response before they have
+    // sent everything.
     if (x->decided && (too_large || asks))
         return send_answer(g, x, connection);
     return MHD_YES;
@@ -236,9 +237,10 @@ static enum MHD_Result take_body(struct server *g, struct exchange *x, const cha
     return x->body_seen / OVERSIZE_FACTOR > limit || x->body.failed ? MHD_NO : MHD_YES;
 }
 
-// ---- in a worker
+// ---- functions that run in a worker
 
-static _Thread_local struct error refused; // why the answer of this thread may not grow
+// the reason why the answer that this thread makes may not grow
+static _Thread_local struct error refused;
 
 static bool hold_answer(size_t bytes)
 {
@@ -356,9 +358,9 @@ static void notice_connection(void *user, struct MHD_Connection *connection, voi
     int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     const union MHD_ConnectionInfo *client =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    // The acceptor's lookup does not come along: nothing but the descriptor's number would lead to
-    // it, and the library may have closed that descriptor without a notice, so that the number is
-    // another connection's now.
+    // Look the client up again, because the acceptor's result cannot be passed through the library.
+    // The descriptor's number does not identify it: the library may have closed the descriptor
+    // without a notice, and the number may belong to another connection by now.
     struct peer_lookup peer = {.fd = fd, .client = client ? client->client_addr : NULL};
     *context = connections_add(g->o.connections, &peer);
     connections_release(g->o.connections);
@@ -374,7 +376,7 @@ static void log_library(void *user, const char *format, va_list args)
     char text[256];
     vsnprintf(text, sizeof text, format, args);
     text[strcspn(text, "\n")] = 0;
-    log_debug("http: %s", text); // clients' mistakes deserve no other message
+    log_debug("http: %s", text); // log mistakes of clients only as debug messages
 }
 
 // ---- start and stop
@@ -421,7 +423,8 @@ static int start_daemon(struct server *g, struct error *e)
                                          .lines = g->o.lines,
                                          .give = give_connection,
                                          .user = g};
-    // The library's threads receive no signals, because signals are the process' own business.
+    // Block signals while the library starts its threads: signals belong to the process's own
+    // threads.
     sigset_t before;
     thread_signals_block(&before);
     struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cert},

@@ -19,8 +19,8 @@ struct workers;
 // Functions of the layer above for responses without an end (struct answer's `stream`).
 struct server_streams {
     void *user;
-    // Makes the response that sends `stream`, and takes the stream over. NULL: out of memory, and
-    // the stream is closed.
+    // Makes the response that sends `stream`, and takes over the stream. NULL: out of memory; the
+    // stream is closed.
     struct MHD_Response *(*response)(void *user, struct stream *stream, struct MHD_Connection *http,
                                      struct connection *connection);
     void (*close)(struct stream *stream); // for a stream that was not taken over
@@ -28,10 +28,10 @@ struct server_streams {
 
 // The objects behind the pointers must outlive the server.
 struct server_options {
-    int fd; // listens; the server owns it once it has started
+    int fd; // a listening socket; the server owns it after it has started
     const struct site *site;
     struct connections *connections;
-    struct workers *workers; // of `threads` and more
+    struct workers *workers; // at least `threads` workers
     struct server_streams streams;
     const struct line_protocol *lines; // NULL: the server speaks only HTTP
     const char *cert, *key;            // PEM: HTTPS; NULL: HTTP
@@ -42,19 +42,20 @@ struct server_options {
 
 struct server;
 
-// The default number of threads that work at a time.
+// Returns the default number of threads that work at the same time.
 unsigned server_processors(void);
 
-// -ENOTSUP: the HTTP library was built without TLS.
+// Checks that the HTTP library supports TLS. Returns 0, or -ENOTSUP.
 int server_check_tls(struct error *e);
 
 int server_start(const struct server_options *options, struct server **out, struct error *e);
 
 // Takes over a connection that another part of the process has accepted: a non-blocking end of a
-// pair of Unix sockets. Any thread may call it, until server_destroy.
+// pair of Unix sockets. Any thread may call it until server_destroy.
 void server_take(struct server *s, int fd);
 
 void server_stop_accepting(struct server *s);
-void server_destroy(struct server *s); // no worker may have a request any more
+// call it only after all workers have finished their requests
+void server_destroy(struct server *s);
 
 #endif

@@ -10,7 +10,7 @@
 struct session {
     char id[SESSION_ID_SIZE];
     struct peer peer;
-    int64_t used_ns; // 0: free
+    int64_t used_ns; // 0: the entry is free
 };
 
 struct sessions {

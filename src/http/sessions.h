@@ -1,9 +1,9 @@
-// sessions.h - sessions of browsers that have opened the address with a token: each browser has a
+// sessions.h - sessions of browsers that have opened the address with a token. Each browser gets a
 // random id as its cookie, and may view.
 //
-// A stolen id is worthless: it is not a token, it works for one client alone (peer_equal), and it
-// becomes invalid when the process ends. At most SESSIONS_MAX exist; a new one replaces the least
-// recently used.
+// A stolen id is worthless: it is not a token, it is valid for one client only (peer_equal), and it
+// becomes invalid when the process ends. At most SESSIONS_MAX sessions exist; a new one replaces
+// the least recently used one.
 #ifndef SONDE_HTTP_SESSIONS_H
 #define SONDE_HTTP_SESSIONS_H
 
@@ -21,7 +21,8 @@ struct sessions;
 struct sessions *sessions_create(void); // NULL: out of memory
 void sessions_destroy(struct sessions *s);
 
-// Makes a session for this client. False: no random numbers. Thread-safe, like the functions below.
+// Makes a session for this client. Returns false if the kernel provides no random numbers.
+// Thread-safe, like the functions below.
 bool sessions_open(struct sessions *s, const struct peer *peer, char id[SESSION_ID_SIZE + 1]);
 
 bool sessions_check(struct sessions *s, struct str id, const struct peer *peer);

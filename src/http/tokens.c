@@ -28,7 +28,7 @@ int token_make(char out[TOKEN_TEXT_MAX], struct error *e)
     return 0;
 }
 
-// -EEXIST: another process has made it first.
+// Makes the file. Returns -EEXIST if another process has made it first.
 static int make_file(const char *path, struct error *e)
 {
     char token[TOKEN_TEXT_MAX], line[TOKEN_TEXT_MAX + 1];
@@ -45,7 +45,7 @@ static int make_file(const char *path, struct error *e)
 int token_read(const char *path, bool make, char out[TOKEN_TEXT_MAX], struct error *e)
 {
     struct buf text;
-    struct error missing; // not an error, because the file is made then
+    struct error missing; // a missing file is not an error, because it is then made
     int rc = secrets_read(path, SECRETS_NO_LINK, &text, make ? &missing : e);
     if (rc && rc != -ENOENT && make && e)
         *e = missing;

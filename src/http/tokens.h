@@ -1,7 +1,7 @@
-// tokens.h - the tokens of a job: a file has the control token, from which the other two are
+// tokens.h - the tokens of a job. A file contains the control token, from which the other two are
 // derived.
 //
-//   control   in the file: everything
+//   control   the text in the file: allows everything
 //   write     HMAC-SHA-256(control, "sonde write token") in hexadecimal: reads and puts
 //   view      HMAC-SHA-256(control, "sonde view token") in hexadecimal: reads
 //
@@ -22,7 +22,7 @@ enum {
     TOKEN_FILE_MIN = 32, // characters of a token in a file
     // characters of tokens that sonde makes: 256 bits in hexadecimal
     TOKEN_MADE = 64,
-    TOKEN_TEXT_MAX = TOKEN_MAX + 1, // including the NUL
+    TOKEN_TEXT_MAX = TOKEN_MAX + 1, // bytes with the NUL
 };
 
 // True if a token has only characters that need no escape in headers, cookies and addresses: A-Z
@@ -33,8 +33,8 @@ bool token_valid(struct str token);
 int token_make(char out[TOKEN_TEXT_MAX], struct error *e);
 
 // Reads the first line of a private file (secrets.h, SECRETS_NO_LINK). With `make`, creates a
-// missing file (mode 0600) with a new token. -EPERM, -EINVAL, -ELOOP, …: the message says what to
-// do.
+// missing file (mode 0600) with a new token. Returns 0, or -EPERM, -EINVAL, -ELOOP, …; the message
+// says what to do.
 int token_read(const char *path, bool make, char out[TOKEN_TEXT_MAX], struct error *e);
 
 // Derives the token of `role` (VIEW, WRITE or CONTROL) from a control token.

@@ -1,7 +1,7 @@
 // workers.c - a queue, a list of running requests, one lock.
 //
-// Until the maximum number of threads runs, one is always idle: it notices, after slow_after_ns,
-// that running requests are slow.
+// Unless the maximum number of threads runs, one thread is always idle. It notices when running
+// requests become slow (slow_after_ns).
 #include "http/workers.h"
 
 #include "base/clock.h"
@@ -17,7 +17,7 @@
 
 enum {
     THREADS_BOUND = 64,
-    LOOK_MS = 20, // between two checks of the client's connection
+    LOOK_MS = 20, // interval of the checks whether the client has hung up
 };
 
 struct workers {
@@ -31,14 +31,14 @@ struct workers {
     uint64_t answered, hung_up, refused_slow, refused_memory;
     _Atomic bool stop;
     int64_t ended_ns;    // end of the last request
-    unsigned idle_calls; // number of options.idle that were called since then
+    unsigned idle_calls; // number of options.idle callbacks that were called since then
 };
 
 static _Thread_local struct job *current;
 
 static void *work(void *user);
 
-// Call with the lock held.
+// Starts a thread. Called with the lock held.
 static void start_thread(struct workers *w)
 {
     if (w->thread_count == w->options.threads_max)
@@ -84,7 +84,7 @@ void workers_stop(struct workers *w)
     atomic_store(&w->stop, true);
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->lock);
-    // No thread starts after stop is set.
+    // After `stop` is set, no thread starts.
     for (unsigned i = 0; i < w->thread_count; i++)
         pthread_join(w->threads[i], NULL);
     w->thread_count = 0;
@@ -102,7 +102,7 @@ void workers_destroy(struct workers *w)
 
 // ---- memory
 
-// Increases *part, of a job's memory, by `bytes`.
+// Increases *part of a job's memory by `bytes`.
 static int grow(struct workers *w, size_t *part, size_t bytes, struct error *e)
 {
     if (memory_account_take(w->options.memory, bytes)) {
@@ -151,7 +151,7 @@ void workers_release_queries(struct job *job, size_t bytes)
 {
     if (!job->workers)
         return;
-    // An answer's memory beyond its reservation counts, too, although late.
+    // Memory of the answer beyond its reservation counts, too, from here on.
     struct memory_account *memory = job->workers->options.memory;
     size_t held = job->query_bytes + job->answer_bytes;
     if (bytes > held)
@@ -172,8 +172,8 @@ void workers_release_all(struct job *job)
 
 // ---- slow requests
 
-// Counts the running requests that are not slow; *next_ns is when the oldest of them becomes slow.
-// Call with the lock held.
+// Counts the running requests that are not slow. *next_ns gets the time when the oldest of them
+// becomes slow. Called with the lock held.
 static unsigned count_young(struct workers *w, int64_t now_ns, int64_t *next_ns)
 {
     unsigned young = 0;
@@ -241,7 +241,7 @@ const struct work_watch *workers_watch(void)
 
 // ---- the queue
 
-// The time of the next call of options.idle; 0: none.
+// Returns the time of the next call of options.idle; 0: none.
 static int64_t next_idle_ns(const struct workers *w)
 {
     int64_t after_ns = w->ended_ns && w->idle_calls < WORKERS_IDLE_MAX
@@ -250,7 +250,8 @@ static int64_t next_idle_ns(const struct workers *w)
     return after_ns ? w->ended_ns + after_ns : 0;
 }
 
-// Calls the callbacks for idle times. Call with the lock held; it is released during the calls.
+// Calls the callbacks for idle times. Called with the lock held, which is released during the
+// calls.
 static void tell_idle(struct workers *w)
 {
     int64_t at_ns = next_idle_ns(w);
@@ -262,7 +263,7 @@ static void tell_idle(struct workers *w)
     pthread_mutex_lock(&w->lock);
 }
 
-// Waits for the next job that may run. NULL: the workers stop. Call with the lock held.
+// Waits for the next job that may run. Returns NULL if the workers stop. Called with the lock held.
 static struct job *next_job(struct workers *w)
 {
     for (;;) {

@@ -1,18 +1,18 @@
 // workers.h - the threads that answer requests, so that the threads of the HTTP library never wait
-// for one.
+// for an answer.
 //
 //   HTTP library ── suspend, workers_put ──▶ queue ──▶ a worker: job->run ──▶ resume: the library
 //   sends the answer
 //
-// At most `at_once` requests run that are younger than `slow_after_ns`. Older ones no longer count,
-// so short requests overtake long ones. The pool has `threads_max` threads, and at most `slow_max`
-// requests may be slow: the next one ends (-EBUSY, limit slow_queries), so that threads are always
-// free. The queue needs no limit of its own, because each connection has one pending request, and
-// the table limits the connections.
+// At most `at_once` requests run that are younger than `slow_after_ns`. Older requests do not
+// count, so short requests overtake long ones. The pool has `threads_max` threads. At most
+// `slow_max` requests may be slow; the next one that becomes slow ends (-EBUSY, limit
+// slow_queries), so that threads are always free. The queue needs no limit of its own, because each
+// connection has one pending request, and the table limits the connections.
 //
-// A request whose client has hung up ends at its next check (-ECANCELED). The memory of all
+// If its client has hung up, a request ends at its next check (-ECANCELED). The memory of all
 // requests counts against one account: bodies while they arrive, the memory of queries, answers
-// until they are sent. Above the account's limit, a request ends (-EBUSY, limit
+// until they are sent. A request that would exceed the account's limit ends (-EBUSY, limit
 // total_memory_bytes). When no request has run for a while, the workers call `idle`, so that the
 // process can free its caches.
 #ifndef SONDE_HTTP_WORKERS_H
@@ -37,7 +37,7 @@ struct job {
     int fd; // the client's socket; -1: none
     // For the workers only.
     struct workers *workers;
-    struct list_link in_workers; // in the queue, then in what runs
+    struct list_link in_workers; // in the queue, then in the list of running jobs
     int64_t began_ns, looked_ns;
     size_t body_bytes, query_bytes, answer_bytes;
     bool slow, judged;
@@ -45,7 +45,7 @@ struct job {
     struct work_watch watch;
 };
 
-// When no request has run for `after_ns`, the workers call `call` once.
+// The workers call `call` once when no request has run for `after_ns`.
 struct workers_idle {
     int64_t after_ns; // 0: none
     void (*call)(void *user);
@@ -62,7 +62,7 @@ struct workers_options {
     void *user; // the argument of all these callbacks
 };
 
-// Starts the first thread; others start when they are needed.
+// Starts the first thread. Other threads start when they are needed.
 int workers_create(const struct workers_options *options, struct workers **out, struct error *e);
 
 // Ends running requests at their next check, runs queued ones (each ends at its first check), and
@@ -70,25 +70,26 @@ int workers_create(const struct workers_options *options, struct workers **out, 
 void workers_stop(struct workers *w);
 void workers_destroy(struct workers *w);
 
-// Thread-safe. `job` and its data must live until it has ended and its memory is released. False:
-// the workers have stopped.
+// Queues a job. Thread-safe. `job` and its data must live until it has ended and its memory is
+// released. Returns false if the workers have stopped.
 bool workers_put(struct workers *w, struct job *job);
 
-// The watch of the request that this thread answers; NULL outside of a worker.
+// Returns the watch of the request that this thread answers, or NULL outside of a worker.
 const struct work_watch *workers_watch(void);
 
-// Accounts for `bytes` of the answer that this thread makes, beside the memory of its queries. Does
-// nothing outside of a worker. -EBUSY: the limit.
+// Accounts for `bytes` of the answer that this thread makes, in addition to the memory of its
+// queries. Does nothing outside of a worker. Returns 0, or -EBUSY at the limit.
 int workers_hold_answer(size_t bytes, struct error *e);
 
-// Accounts for the part of the job's body that has arrived, or is announced. Before workers_put, in
-// any thread. -EBUSY: the limit.
+// Accounts for the part of the job's body that has arrived, or is announced. Any thread may call
+// it, before workers_put. Returns 0, or -EBUSY at the limit.
 int workers_hold_body(struct workers *w, struct job *job, size_t bytes, struct error *e);
 
-// The job's queries have ended: only the body and the answer's `bytes` still count. Any thread.
+// Call it when the job's queries have ended: only the body and the answer's `bytes` still count.
+// Any thread may call it.
 void workers_release_queries(struct job *job, size_t bytes);
 
-// The answer is sent, or the job never ran: nothing of it counts any more.
+// Call it when the answer is sent, or if the job never ran: none of its memory counts any more.
 void workers_release_all(struct job *job);
 
 struct workers_counts {

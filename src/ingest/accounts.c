@@ -1,20 +1,20 @@
-// accounts.c - accounts of the part of each program's counter cells that is in the totals; they
-// survive a killed agent.
+// accounts.c - records which part of each program's counter cells the totals include. These
+// accounts survive a killed agent.
 //
-// An agent that takes over knows the total of a series from the recording, and each living
-// program's cell. The total also includes the additions of ended programs. The accounts (struct
-// segment_account) hold the part from living ones:
+// An agent that takes over knows the total of a series from the recording, and reads the cell of
+// each living program. The total also includes the additions of ended programs. The accounts
+// (struct segment_account) hold the part that living programs have added:
 //
 //     additions of ended programs = total − Σ accounts of the living programs
 //
 // So a total is exact after any number of agents, whatever the programs add meanwhile. The same
-// rule applies to a program that was released and comes back: its account is subtracted from the
-// additions of ended programs.
+// rule applies to a program that was released and connects again: its account is subtracted from
+// the additions of ended programs.
 //
-// A sample writes the accounts of all programs, then marks them as complete in each, then records
-// the totals. An account carries the total, so it does not matter whether the agent is killed
-// before or after a row is recorded. Accounts of an incomplete sample do not count: the previous
-// entry does, and so does the previous row.
+// A sample writes the accounts of all programs, then marks the accounts of each program as
+// complete, then records the totals. An account includes the total, so the agent may be killed
+// before or after it records the totals. Accounts of an incomplete sample do not count; the
+// accounts of the previous sample do.
 //
 // Totals never decrease, so of two totals the greater one is the later one.
 #include "ingest/ingest_internal.h"
@@ -56,7 +56,7 @@ void accounts_resume(struct ingest *in, struct program *p)
     struct segment_agent *agent = p->agent;
     p->accounts_since = atomic_load_explicit(&agent->since, memory_order_relaxed);
     p->accounts_complete = atomic_load_explicit(&agent->complete, memory_order_relaxed);
-    // Acquire: if the number is that of our recording, its `since` has been written, too.
+    // Acquire: if the number is that of our recording, `since` has been written, too.
     if (atomic_load_explicit(&agent->recording, memory_order_acquire) != in->recording) {
         p->accounts_since = accounts_stamp(in);
         p->accounts_complete = 0;
@@ -74,21 +74,21 @@ void accounts_resume(struct ingest *in, struct program *p)
 static bool reserve(struct program *p, uint32_t definition)
 {
     struct cells *c = &p->cells;
-    size_t wanted = (definition + 1) * sizeof(struct segment_account);
-    if (wanted <= c->accounts_reserved)
+    size_t needed_bytes = (definition + 1) * sizeof(struct segment_account);
+    if (needed_bytes <= c->accounts_reserved)
         return true;
-    wanted = (wanted + SEGMENT_PAGE - 1) & ~(size_t)(SEGMENT_PAGE - 1);
+    needed_bytes = (needed_bytes + SEGMENT_PAGE - 1) & ~(size_t)(SEGMENT_PAGE - 1);
     off_t from = SEGMENT_AGENT_RESERVED + (off_t)c->accounts_reserved;
     int failed;
     do
-        failed =
-            fallocate(p->lock_fd, FALLOC_FL_KEEP_SIZE, from, (off_t)(wanted - c->accounts_reserved))
-                ? errno
-                : 0;
+        failed = fallocate(p->lock_fd, FALLOC_FL_KEEP_SIZE, from,
+                           (off_t)(needed_bytes - c->accounts_reserved))
+                     ? errno
+                     : 0;
     while (failed == EINTR);
     if (failed && failed != EOPNOTSUPP && failed != ENOSYS && failed != EPERM)
         return false;
-    c->accounts_reserved = wanted;
+    c->accounts_reserved = needed_bytes;
     return true;
 }
 
@@ -99,7 +99,7 @@ bool accounts_join(const struct ingest *in, struct program *p, uint32_t definiti
         return false;
     struct segment_account *account = account_of(p, definition);
     uint64_t complete = in->complete > p->accounts_complete ? in->complete : p->accounts_complete;
-    // a program can write any number there
+    // a program can write any number into its memory
     complete = complete < in->stamp ? complete : in->stamp;
     uint64_t since = a->goes_on || in->began < p->accounts_since ? p->accounts_since : in->began;
     uint64_t stamps[2];
@@ -110,8 +110,8 @@ bool accounts_join(const struct ingest *in, struct program *p, uint32_t definiti
                           !isfinite(number_of(&account->of[i].value)) ||
                           !isfinite(number_of(&account->of[i].total)))) {
             stamps[i] = 0;
-            // Clears the entry that is written next. Release: the checks above have read its
-            // numbers before.
+            // Clears this entry, because it is written next. Release: the checks above have read
+            // its numbers before.
             atomic_store_explicit(&account->of[i].stamp, 0, memory_order_release);
         }
     }
@@ -145,8 +145,8 @@ void accounts_write(struct program *p, uint32_t definition, uint64_t stamp, doub
         number_of(&account->of[!older].total) == total)
         return;
     atomic_store_explicit(&account->of[older].stamp, 0, memory_order_relaxed);
-    // Release: the stamp 0 is seen before the new numbers, so that no agent reads them with the old
-    // stamp.
+    // Release: other agents see the stamp 0 before the new numbers, so no agent reads the new
+    // numbers with the old stamp.
     atomic_thread_fence(memory_order_release);
     set_number(&account->of[older].value, value);
     set_number(&account->of[older].total, total);
@@ -156,6 +156,6 @@ void accounts_write(struct program *p, uint32_t definition, uint64_t stamp, doub
 
 void accounts_complete(struct program *p, uint64_t stamp)
 {
-    // Release: the accounts of all programs are there.
+    // Release: an agent that reads this stamp also reads the accounts of all programs.
     atomic_store_explicit(&p->agent->complete, stamp, memory_order_release);
 }

@@ -1,10 +1,11 @@
 // cells.c - samples the cells of all programs.
 //
 // A metric's cell in one program is its gauge word plus the sum of what its threads have added. A
-// series may have cells in several programs (they share name and tags): one of them *owns* it, that
-// is, has it in its set of the store, and the others add to it. When the owner ends, the next
-// program takes the series over, and the counts of the ended one stay in the total. An agent that
-// follows another one continues from the recorded total (accounts.c).
+// series may have cells in several programs, which define it with the same name and tags. One of
+// these programs *owns* the series: it has the series in its set of the store, and the other
+// programs add to it. When the owner ends, the next program takes the series over, and the counts
+// of the ended program stay in the total. A restarted agent continues from the recorded total
+// (accounts.c).
 //
 // Untouched cells are not recorded: all-zero memory means "never set, nothing added".
 #include "base/array.h"
@@ -37,8 +38,8 @@ static struct accumulator *accumulator(struct ingest *in, uint32_t series)
     return &in->accumulators[in->accumulator_of[series] - 1];
 }
 
-// Starts a total from the recorded one. Until living programs join, all of it counts as added by
-// ended programs.
+// Starts a total from the recorded one. Until living programs join, ended programs count as the
+// source of all of it.
 static void begin_total(const struct ingest *in, const struct definition *d, struct accumulator *a)
 {
     if (a->begun || d->kind != STORE_COUNTER)
@@ -72,7 +73,7 @@ static bool add_cell(struct ingest *in, struct program *p, uint32_t definition)
     return true;
 }
 
-// Adds the counter cells at `area`, those of handles below `end`, to the sums.
+// Adds the counter cells at `area` to the sums. It reads the cells of handles below `end`.
 static void add_cells(struct program *p, const char *area, uint32_t end)
 {
     const volatile double *cell = (const volatile double *)(const volatile void *)area;
@@ -80,7 +81,7 @@ static void add_cells(struct program *p, const char *area, uint32_t end)
         p->cells.sums[i] += cell[i];
 }
 
-// Reads the program's cells; new ones join the list.
+// Reads the program's cells, and appends new cells to its list.
 static void read_cells(struct ingest *in, struct program *p)
 {
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
@@ -90,7 +91,8 @@ static void read_cells(struct ingest *in, struct program *p)
         !array_room(&c->sums, &c->sums_capacity, p->definition_count, sizeof *c->sums))
         return;
     memset(c->sums, 0, p->definition_count * sizeof *c->sums);
-    // Acquire: these rings have been laid out; below: the cells before each end have memory.
+    // Acquire: these rings have been laid out. Below, acquire: the cells before each end have
+    // memory.
     uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);
     for (uint32_t s = 0; s < used && s < p->slots; s++) {
         const char *slot = p->base + p->at.slots + p->at.slot_bytes * s;
@@ -121,7 +123,7 @@ static void read_cells(struct ingest *in, struct program *p)
         double value = c->sums[c->definitions[k]];
         if (p->definitions[c->definitions[k]].kind == STORE_COUNTER && !isfinite(value))
             continue;
-        uint64_t before, now; // compares bits, because a NaN must equal itself
+        uint64_t before, now; // bits, because the comparison must treat a NaN as equal to itself
         memcpy(&before, &c->values[k], sizeof before);
         memcpy(&now, &value, sizeof now);
         c->unrecorded = c->unrecorded || now != before;
@@ -129,17 +131,17 @@ static void read_cells(struct ingest *in, struct program *p)
     }
 }
 
-// A total grows by `more`, or stays unchanged if that would make it infinite.
+// Adds `more` to a total. If the total would become infinite, it stays unchanged.
 static double total_of(double total, double more)
 {
     return isfinite(total + more) ? total + more : total;
 }
 
-// Whether this sample includes the program.
+// True if this sample includes the program.
 static bool concerns(const struct program *p, enum cells_whose whose)
 {
     return whose == CELLS_ALL ||
-           (whose == CELLS_ENDING ? p->gone : p->asked && p->cells.unrecorded);
+           (whose == CELLS_ENDING ? p->gone : p->cells_requested && p->cells.unrecorded);
 }
 
 static void accumulate(struct ingest *in, struct program *p, enum cells_whose whose)
@@ -164,7 +166,7 @@ static void accumulate(struct ingest *in, struct program *p, enum cells_whose wh
     }
 }
 
-// Whether the series is recorded in this sample.
+// True if this sample records the series.
 static bool is_due(const struct ingest *in, const struct accumulator *a)
 {
     return a->due == in->epoch;
@@ -220,23 +222,23 @@ static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, i
     return owned;
 }
 
-// A question may cause a sample between an instant and that instant's regular sample. The regular
-// sample then gets the time of the earlier one and replaces it, so that no counter decreases. If
-// the wall clock was set back by more than a second, the new time is used.
+// A query may cause a sample between an instant of regular samples and the moment when that sample
+// is taken. The regular sample then gets the time of the earlier sample and replaces it, so no
+// counter decreases. If the wall clock was set back by more than a second, the new time is used.
 static int64_t not_before(const struct ingest *in, int64_t t_ns)
 {
     return t_ns < in->sampled_ns && in->sampled_ns - t_ns < NS_PER_S ? in->sampled_ns : t_ns;
 }
 
-// Whether a requesting program has cells that have changed since they were recorded.
-static bool any_asked(struct ingest *in)
+// True if a program that sends a query has cells that have changed since the last sample.
+static bool any_requested(struct ingest *in)
 {
     bool any = false;
     for (size_t i = 0; i < in->program_count; i++) {
         struct program *p = in->programs[i];
-        if (p->owned && p->asked)
+        if (p->owned && p->cells_requested)
             read_cells(in, p);
-        any = any || concerns(p, CELLS_ASKED);
+        any = any || concerns(p, CELLS_REQUESTED);
     }
     return any;
 }
@@ -244,7 +246,7 @@ static bool any_asked(struct ingest *in)
 size_t cells_sample(struct ingest *in, int64_t t_ns, enum cells_whose whose)
 {
     size_t cells = 0;
-    if (whose == CELLS_ASKED && !any_asked(in))
+    if (whose == CELLS_REQUESTED && !any_requested(in))
         return 0;
     in->epoch++;
     for (size_t i = 0; i < in->program_count; i++)

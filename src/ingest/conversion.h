@@ -3,8 +3,8 @@
 // Cycle counts become boot time, which never steps. Boot time becomes the time of day
 // (base/clock.h). Two rules follow:
 //
-//   - If the wall clock is set,  forwards or back, that changes the times of points from the
-//     agent's last look at the rings on (at most half a second ago), and nothing else. Distances
+//   - If the wall clock is set, forwards or back, only the times of later points change: points
+//     that the agent had not read yet (it reads the rings at least twice a second). Distances
 //     between points stay the same.
 //   - A given time is stored unchanged, unless it is more than INGEST_FUTURE_MAX_NS ahead of the
 //     wall clock. The agent then replaces it with now and counts it (`clamped`).
@@ -31,20 +31,20 @@
 #include "base/clock.h"
 
 #define INGEST_FUTURE_MAX_NS \
-    ((int64_t)NS_PER_S) // how far clocks of one machine and its neighbours may differ
+    ((int64_t)NS_PER_S) // difference to expect between the clocks of a machine and its neighbours
 
 struct conversion {
     struct clock_map map;
-    int64_t start_ns; // of the program, boot time: lower bound of all times
+    int64_t start_ns; // start of the program, boot time: lower bound of all times
     int64_t now_ns;   // boot time: upper bound of all times
     int64_t lanes;
-    // the turn of this program among those that define the same series: half of a time, modulo
-    // `unit`, is `turn`
+    // the turn of this program among the programs that define the same series: half of each stored
+    // time, modulo `unit`, is `turn`
     int64_t unit, turn;
 };
 
-// False for numbers with which the arithmetic below could overflow: a program may have written
-// them.
+// Returns false for numbers with which the arithmetic below could overflow. A program may have
+// written such numbers.
 static inline bool conversion_sane(const struct conversion *c)
 {
     const int64_t limit = INT64_C(1) << 61;
@@ -58,19 +58,19 @@ static inline bool conversion_sane(const struct conversion *c)
 
 // The ring whose times are converted.
 struct conversion_source {
-    bool ticks;   // its times are cycle counts; if false, they are times of day
-    int64_t lane; // of the ring: even, below `lanes`
+    bool ticks;   // the ring's times are cycle counts; if false, they are times of day
+    int64_t lane; // lane of the ring: even, below `lanes`
 };
 
-// Now, by the clock of the source: boot time, or the wall clock.
+// Returns the current time of the source's clock: boot time, or the wall clock.
 static inline int64_t conversion_now_ns(const struct conversion *c,
                                         const struct conversion_source *from)
 {
     return from->ticks ? c->now_ns : clock_map_real_ns(&c->map, c->now_ns);
 }
 
-// The time of a word by that clock. An impossible time becomes the nearest possible one, and sets
-// *clamped.
+// Converts a time word to the time of the source's clock. An impossible time becomes the nearest
+// possible one, and sets *clamped.
 static inline int64_t conversion_clock_ns(const struct conversion *c,
                                           const struct conversion_source *from, uint64_t word,
                                           bool *clamped)
@@ -93,15 +93,16 @@ static inline int64_t conversion_clock_ns(const struct conversion *c,
     return t < first ? first : conversion_now_ns(c, from);
 }
 
-// Converts from that clock to the time of day.
+// Converts a time of the source's clock to the time of day.
 static inline int64_t conversion_real_ns(const struct conversion *c,
                                          const struct conversion_source *from, int64_t clock_ns)
 {
     return from->ticks ? clock_map_real_ns(&c->map, clock_ns) : clock_ns;
 }
 
-// The time of day for a point: later than *newest, in the turn of its ring. *newest is by the clock
-// of the source, and is updated. Returns false if that time is too far ahead.
+// Makes the time of day for a point: later than *newest, in the turn of its ring. *newest is a time
+// of the source's clock, which this function updates. Returns false if the time would be too far
+// ahead.
 static inline bool conversion_distinct_ns(const struct conversion *c,
                                           const struct conversion_source *from, int64_t clock_ns,
                                           int64_t *newest, int64_t *out)
@@ -109,8 +110,8 @@ static inline bool conversion_distinct_ns(const struct conversion *c,
     int64_t t = (clock_ns & -c->lanes) | from->lane;
     if (__builtin_expect(t <= *newest, 0)) {
         int64_t last = conversion_now_ns(c, from) + INGEST_FUTURE_MAX_NS;
-        // If the wall clock is set back, the newest time follows it. So does a newest time that no
-        // clock can have shown yet.
+        // If the wall clock was set back, the newest time follows it. The same holds for a newest
+        // time that the clock cannot have shown yet.
         if ((from->ticks || *newest - t < NS_PER_MS) && *newest <= last) {
             t = (*newest & -c->lanes) + c->lanes + from->lane;
             if (t > last)

@@ -1,8 +1,8 @@
 // definitions.c - turns a program's definitions into series and sets of the store.
 //
 // A definition is copied out of the shared memory before it is checked. After an invalid definition
-// the agent reads no more definitions of this program, because only the size of one leads to the
-// next. Earlier definitions stay in use.
+// the agent reads no more definitions of this program, because the position of each definition
+// follows from the size of the one before. Earlier definitions stay in use.
 #include "base/array.h"
 #include "base/bytes.h"
 #include "ingest/ingest_internal.h"
@@ -123,7 +123,7 @@ static bool define_group(struct ingest *in, struct program *p, struct bytes *b,
     return good || !g;
 }
 
-// Takes one definition, a copy of `size` bytes. Returns false if it is invalid.
+// Reads one definition from a copy of `size` bytes. Returns false if it is invalid.
 static bool define(struct ingest *in, struct program *p, const char *copy, size_t size)
 {
     struct bytes b = bytes_of(copy, size);

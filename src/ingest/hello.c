@@ -1,5 +1,5 @@
-// hello.c - takes a program's HELLO (emit/segment.h) and its descriptor off a socket. The peer may
-// send anything.
+// hello.c - receives a program's HELLO (emit/segment.h) and its descriptors from a socket. The peer
+// may send anything.
 #include "ingest/hello.h"
 #include "base/log.h"
 #include "emit/segment.h"

@@ -1,4 +1,4 @@
-// ingest.c - the ingest as a whole: its lifetime, and one round over all programs.
+// ingest.c - creates and destroys the ingest, and drains all programs in one round.
 #include "base/hash.h"
 #include "ingest/ingest_internal.h"
 
@@ -125,15 +125,16 @@ size_t ingest_drain(struct ingest *in, double *fullest)
             program_look(in->programs[i]);
     }
     size_t points = 0;
-    // Before any point is stored, all definitions up to the heads are read and every program gets
-    // its turn, so shared series are known.
+    // Before any point is stored, read all definitions up to the heads and give every program its
+    // turn. Then all shared series are known.
     for (size_t i = 0; i < in->program_count; i++)
         program_read_heads(in, in->programs[i]);
     for (size_t i = 0; i < in->program_count; i++)
         program_definitions(in, in->programs[i]);
     for (size_t i = 0; i < in->program_count; i++)
         turns_take(in, in->programs[i]);
-    // The end of a program was noticed before its rings are read, so they contain all its records.
+    // The agent has noticed the end of these programs before it read their rings, so it has read
+    // all their records.
     for (size_t i = 0; i < in->program_count; i++)
         points += program_drain(in, in->programs[i], &full);
     points += programs_gone(in);

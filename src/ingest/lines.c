@@ -1,8 +1,8 @@
-// lines.c - reads text lines from a connection into the store, and answers every bad one.
+// lines.c - writes the text lines of a connection into the store, and answers each bad line.
 //
-// The first line of a connection is line 1. Only the bad line is lost: it is counted, the sender
-// gets "line 3: value 'abc' is not a number", and later lines are taken. After ANSWERS_MAX answers
-// bad lines are only counted, and ingest_lines_end reports their number.
+// The first line of a connection is line 1. A bad line costs only its own data: the agent counts
+// it, sends "line 3: value 'abc' is not a number", and reads on. After ANSWERS_MAX responses, it
+// only counts bad lines, and ingest_lines_end reports their number.
 #include "ingest/lines_cells.h"
 #include "ingest/lines_split.h"
 
@@ -16,22 +16,22 @@
 
 enum { ANSWERS_MAX = 100 };
 
-// A time further ahead than this comes from a mistake (a wrong unit, a wrong date), not from a
-// clock, so the sender gets an error.
+// A time further ahead than this is the sender's mistake (a wrong unit, a wrong date) rather than
+// the difference between two clocks. The sender gets an error.
 #define MISTAKE_NS (INT64_C(3600) * NS_PER_S)
 
 // The state that all connections of an agent share.
 struct ingest_lines_state {
     struct line line; // the current line
     struct line_cells *cells;
-    int64_t last_ns; // the last "now" used
+    int64_t last_ns; // the last time that stamp_now returned
 };
 
 struct ingest_lines {
     struct ingest *in;
     struct lines_split split;
     uint64_t bad;
-    struct buf *reply; // of the current call
+    struct buf *reply; // reply of the running call
 };
 
 static void free_state(struct ingest *in)
@@ -78,8 +78,8 @@ void ingest_lines_destroy(struct ingest_lines *l)
     free(l);
 }
 
-// The time of a line that has none: now, but never the same time twice, because the store keeps
-// only one of two points of a series at one time.
+// Returns the time for a line without one: now, but never the same time twice, because the store
+// keeps only one point of a series at one time.
 static int64_t stamp_now(struct ingest_lines_state *state)
 {
     int64_t now = clock_realtime_ns();
@@ -97,11 +97,11 @@ static const char *store_words(int code)
         const char *words;
     } table[] = {
         {-E2BIG, "too many tags (16 with host), or a name that is too long"},
-        {-ERANGE, "older than what is kept"},
+        {-ERANGE, "older than the data that are kept"},
         {-ENOSPC, "no room for more series or points"},
         {-EOVERFLOW, "the set has too many members (65536 between two samples)"},
         {-EEXIST, "this series is of another StatsD type"},
-        {-EDOM, "its total would be no finite number"},
+        {-EDOM, "its total would not be finite"},
         {-ENOMEM, "no memory"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
@@ -110,7 +110,7 @@ static const char *store_words(int code)
     return "a bad name, tag or time";
 }
 
-// The line's own tags override the node's tags, because a relay may send host=.
+// A line's own tags override the node's tags, because a relay may send host=.
 static size_t all_labels(const struct ingest *in, const struct line *line,
                          struct store_label out[2 * STORE_LABELS_MAX])
 {
@@ -149,8 +149,8 @@ static void count_refusal(struct ingest *in, int code)
         in->stats.dropped_store++;
 }
 
-// The time of the line: its own, or now. A time ahead of the wall clock becomes now (conversion.h
-// gives the reason).
+// Returns the time of the line, or now if the line has none. A time ahead of the wall clock becomes
+// now (conversion.h gives the reason).
 static int64_t time_of_line(struct ingest *in, const struct line *line)
 {
     if (line->has_time && line->t_ns <= clock_realtime_ns() + INGEST_FUTURE_MAX_NS)
@@ -199,7 +199,7 @@ static bool end_span(struct ingest *in, struct line *line)
     uint64_t id = hash_u64(line->span_id);
     struct open_spans *spans = &in->line_spans;
     const struct store_event *begun = open_spans_find(spans, id);
-    if (!begun) { // begun under an agent that was killed
+    if (!begun) { // the span was begun under an agent that was killed
         spans = open_spans_recorded(in);
         begun = open_spans_find(spans, id);
     }
@@ -216,7 +216,7 @@ static bool end_span(struct ingest *in, struct line *line)
     return line_fail(line, "the end of the span is not stored: %s", store_words(failed));
 }
 
-// Takes all items of the line; returns false and sets line->error if one was refused.
+// Stores all items of the line. If the store refused one, sets line->error and returns false.
 static bool take_items(struct ingest *in, struct line *line)
 {
     struct ingest_lines_state *state = in->lines;
@@ -263,7 +263,7 @@ static void take_line(void *user, struct str text, bool too_long)
     struct line *line = &l->in->lines->line;
     struct str bare = str_trim(text);
     if (!too_long && (bare.size == 0 || bare.data[0] == '#'))
-        return; // an empty line, a comment
+        return; // an empty line or a comment
     l->in->stats.lines++;
     if (too_long) {
         line_fail(line, "longer than %d bytes", LINE_SIZE_MAX);

@@ -1,7 +1,7 @@
-// lines_cells.c - the table of cells and their sampling.
+// lines_cells.c - the table of cells, and the samples of it.
 //
-// A map leads from the store's series numbers to the cells, which are in one array. A set keeps
-// only the hashes of its members: one collision in 4 billion pairs is good enough for a count.
+// All cells are in one array; a map finds the cell of a series' number. A set keeps only the hashes
+// of its members: one collision in 4 billion pairs is good enough for a count.
 #include "ingest/lines_cells.h"
 
 #include "base/array.h"
@@ -22,13 +22,13 @@ struct cell {
     enum line_kind kind; // LINE_COUNT, LINE_GAUGE or LINE_MEMBER
     double value;
     struct members *members;
-    bool quiet; // a set that was also empty at the last sample
+    bool quiet; // a set that was empty at the last sample, too
 };
 
 struct line_cells {
     struct cell *cells;
     size_t count, capacity;
-    struct map by_series; // the key is a copy of the series' number
+    struct map by_series; // the key is the number of the series
     struct arena keys;
     bool (*recorded)(void *user, uint32_t series, double *value);
     void *recorded_user;
@@ -138,7 +138,7 @@ int line_cells_apply(struct line_cells *c, uint32_t series, const struct line_it
     return 0;
 }
 
-// The current value of a cell; false if it has none. A set is empty again afterwards.
+// Stores the current value of a cell. Returns false if it has none. Empties a set.
 static bool take_value(struct cell *cell, double *out)
 {
     *out = cell->value;

@@ -1,9 +1,9 @@
 // lines_influx.c - "measurement,tag=value field=1.5,other=2i,text=\"skipped\" 1700000000000000000".
 //
-// A backslash makes the next byte ordinary where that is a comma, a blank, a '=' or a backslash;
-// anywhere else it stands for itself. Text fields are ignored. Each number, integer (i, u) or
-// boolean is a point, named like the measurement if the field is called "value", otherwise
-// measurement_field. The time is in nanoseconds.
+// A backslash before a comma, a blank, a '=' or a backslash escapes this byte; any other backslash
+// stands for itself. Text fields are ignored. Each number, integer (i, u) or boolean is a point,
+// named like the measurement if the field is called "value", otherwise measurement_field. The time
+// is in nanoseconds.
 #include "ingest/lines_parse.h"
 
 static bool is_escape(struct str text, size_t at)
@@ -60,7 +60,8 @@ static bool skip(struct str *rest, char c)
     return true;
 }
 
-// The size of "…" at the front with both quotes; 0 if the closing quote is missing.
+// Returns the size of a quoted text at the front, with both quotes, or 0 if the closing quote is
+// missing.
 static size_t quoted_size(struct str text)
 {
     for (size_t at = 1; at < text.size; at++) {
@@ -163,7 +164,7 @@ bool line_parse_influx(struct line *l, struct str text)
     if (time.size == 0)
         return true;
     if (rest.data[0] != ' ')
-        return line_fail(l, "'%s' behind a field is not understood", line_quote(time));
+        return line_fail(l, "'%s' after a field is not understood", line_quote(time));
     if (!str_to_i64(time, &l->t_ns) || l->t_ns < 0)
         return line_fail(l, "time '%s' is not a number of nanoseconds since 1970",
                          line_quote(time));

@@ -85,7 +85,7 @@ bool line_add_label(struct line *l, struct str key, struct str value)
         if (str_eq(l->labels[i].key, key))
             return line_fail(l, "tag '%s' is used twice", line_quote(key));
     if (value.size == 0)
-        return true; // as everywhere in sonde: an empty tag is no tag
+        return true; // an empty tag counts as no tag, as everywhere in sonde
     if (l->label_count == STORE_LABELS_MAX)
         return line_fail(l, "more than %d tags", STORE_LABELS_MAX);
     l->labels[l->label_count++] = (struct store_label){key, value};
@@ -190,7 +190,8 @@ static bool parse_plain(struct line *l, struct str rest)
     return parse_tag_words(l, rest) && line_add_item(l, &item);
 }
 
-// Parses [time] [tag=value …] -- text. `expected`: the form of the line, for the sender.
+// Parses [time] [tag=value …] -- text. `expected` is the form of the line, for the sender's error
+// message.
 static bool parse_event(struct line *l, struct str rest, const char *expected, size_t text_max,
                         struct str *out)
 {
@@ -227,7 +228,7 @@ static bool parse_annotation(struct line *l, struct str rest)
 
 static const char HEX[] = "0123456789abcdef";
 
-// 1 to 16 hexadecimal digits, not 0.
+// Parses 1 to 16 hexadecimal digits that are not 0.
 static bool parse_span_id(struct line *l, struct str text, uint64_t *out)
 {
     uint64_t id = 0;
@@ -262,7 +263,7 @@ static bool parse_span_end(struct line *l, struct str rest)
     if (!parse_span_id(l, id, &l->span_id) || (time.size && !parse_time(l, time)))
         return false;
     if (str_trim(rest).size)
-        return line_fail(l, "words behind the end of a span (expected: span end id [time])");
+        return line_fail(l, "words after the end of a span (expected: span end id [time])");
     l->span = LINE_SPAN_END;
     return true;
 }

@@ -1,5 +1,5 @@
-// lines_split.c - returns complete lines as views of the piece; copies only lines cut between
-// pieces.
+// lines_split.c - returns complete lines as views of the piece, and copies only lines that were cut
+// between two pieces.
 #include "ingest/lines_split.h"
 
 static void give(struct lines_split *s, struct str line, size_t size_max, lines_split_fn *each,

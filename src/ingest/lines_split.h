@@ -6,8 +6,8 @@
 
 struct lines_split {
     struct buf partial; // the beginning of a line whose newline has not arrived yet
-    bool skipping;      // within the rest of a line that was too long
-    uint64_t number;    // of the last line delivered, counted from 1
+    bool skipping;      // in the rest of a line that was too long
+    uint64_t number;    // number of the last delivered line, counted from 1
 };
 
 // `line` excludes its newline (and a carriage return before it). too_long: the line was dropped
@@ -17,7 +17,7 @@ typedef void lines_split_fn(void *user, struct str line, bool too_long);
 void lines_split_feed(struct lines_split *s, struct str piece, size_t size_max,
                       lines_split_fn *each, void *user);
 void lines_split_end(struct lines_split *s, size_t size_max, lines_split_fn *each,
-                     void *user); // delivers a last line without newline
+                     void *user); // if the last line has no newline, delivers it now
 void lines_split_free(struct lines_split *s);
 
 #endif

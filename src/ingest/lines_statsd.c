@@ -26,7 +26,7 @@ static bool parse_tags(struct line *l, struct str rest)
     while (rest.data) {
         struct str value = str_cut(&rest, ','), key = str_cut(&value, ':');
         if (key.size == 0 && !value.data)
-            continue; // "#a:b," ends in a comma
+            continue; // skip the empty tag of "#a:b,"
         // A tag without a value gets the value "true".
         if (!line_add_label(l, key, value.data ? value : STR("true")))
             return false;
@@ -44,7 +44,8 @@ static bool parse_values(struct line *l, struct line_item item, struct str value
             item.member = text;
         } else if (!str_to_double(text, &item.value)) {
             return line_fail(l, "value '%s' is not a number", line_quote(text));
-        } else if (!isfinite(item.value / rate)) { // it would make the total one for ever
+            // an infinite value would make the total infinite for ever
+        } else if (!isfinite(item.value / rate)) {
             return line_fail(l, "value '%s' is not a finite number", line_quote(text));
         }
         struct line_item one = item;

@@ -10,17 +10,17 @@
 enum { CAPACITY_MIN = 16 };
 
 struct open_span {
-    struct store_event event; // views of what follows
-    size_t bytes;             // of this allocation
+    struct store_event event; // its texts are in the rest of this allocation
+    size_t bytes;             // size of this allocation
     struct store_label labels[];
 };
 
 static size_t place_of(const struct open_spans *s, uint64_t id)
 {
-    return id & (s->capacity - 1); // an id is a hash
+    return id & (s->capacity - 1); // ids are hashes already
 }
 
-// The slot of this id, or the free slot for it. The table always has a free slot.
+// Returns the slot with this id, or the free slot for it. The table always has a free slot.
 static size_t find(const struct open_spans *s, uint64_t id)
 {
     size_t at = place_of(s, id);
@@ -114,7 +114,8 @@ void open_spans_remove(struct ingest *in, struct open_spans *s, uint64_t id)
     drop(in, s->slots[at]);
     s->slots[at] = NULL;
     s->count--;
-    // The entries behind it, up to the next gap, may be there only because this slot was taken.
+    // The entries after it, up to the next gap, may be in their slots only because this slot was
+    // taken.
     for (size_t next = (at + 1) & mask; s->slots[next]; next = (next + 1) & mask) {
         struct open_span *span = s->slots[next];
         s->slots[next] = NULL;

@@ -2,7 +2,7 @@
 //
 // A descriptor is safe to map if it is a memfd of tmpfs (a hole in one of hugetlbfs may raise
 // SIGBUS), is sealed against shrinking (reading beyond its end would raise it, too), and has the
-// size that its header gives, which follows from two bounded numbers. They are read once. The
+// size that its header gives. This size follows from two bounded numbers, which are read once. The
 // agent's area has one fixed size.
 #include "base/array.h"
 #include "base/hash.h"
@@ -25,7 +25,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { ADOPT_FDS_MAX = 65536 }; // per process
+enum { ADOPT_FDS_MAX = 65536 }; // descriptors of one process
 
 static uint64_t start_ticks_of(pid_t pid)
 {
@@ -34,8 +34,8 @@ static uint64_t start_ticks_of(pid_t pid)
     return process_start_ticks(path);
 }
 
-// Whether the process still has the segment mapped: after an exec() it is alive, but no longer this
-// program.
+// True if the process still has the segment mapped. After an exec() the process is alive, but runs
+// another program.
 static bool maps_segment(const struct program *p)
 {
     char path[64], *line = NULL;
@@ -55,7 +55,7 @@ static bool maps_segment(const struct program *p)
     return found;
 }
 
-// Whether the program has turned to another agent (sonde_connect).
+// True if the program has changed to another agent (sonde_connect).
 static bool has_moved(const struct program *p)
 {
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
@@ -63,9 +63,9 @@ static bool has_moved(const struct program *p)
     return atomic_load_explicit(&h->moves, memory_order_acquire) != p->moves;
 }
 
-// A program that changes its agent has two agents for a while. Both would take the records between
-// the tail and the head, so the second waits until the first has released the lock. The kernel
-// releases the lock of a killed agent.
+// A program that changes its agent has two agents for a while. Both would read the records between
+// the tail and the head, so the second agent waits until the first one has released the lock. The
+// kernel releases the lock of a killed agent.
 int program_own(struct ingest *in, struct program *p)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -98,7 +98,8 @@ void ingest_hangup(struct ingest *in, pid_t pid)
             continue;
         program_look(p);
         if (!p->gone &&
-            !maps_segment(p)) // for a program that we cannot see, only the connection's end tells
+            // only the end of its connection shows that an invisible program has ended
+            !maps_segment(p))
             p->gone = true;
     }
 }
@@ -157,9 +158,9 @@ size_t programs_gone(struct ingest *in)
         }
         cells_release(in, p);
         turns_release(in, p);
-        if (!has_moved(p)) // otherwise the other agent handles its end
+        if (!has_moved(p)) // after a change of agents, the other agent records its end
             open_spans_end(in, &p->open_spans, clock_realtime_ns());
-        program_counted(p); // it may continue with another agent
+        program_counted(p); // the program may continue with another agent
         if (in->forget)
             in->forget(in->keep_user, p->inode);
         program_free(in, p);
@@ -168,7 +169,7 @@ size_t programs_gone(struct ingest *in)
     return cells;
 }
 
-// Whether the descriptor's file cannot shrink under a mapping of it.
+// True if the descriptor's file cannot shrink while it is mapped.
 static bool is_mappable(int fd, struct stat *st)
 {
     struct statfs fs;
@@ -226,16 +227,16 @@ static int map_agent_area(struct program *p, int fd)
     if (agent == MAP_FAILED)
         return -errno;
     p->agent = agent;
-    // Opens the file again, because a lock belongs to an open file: the program and the other agent
-    // share the passed one.
+    // Open the file again, because a lock belongs to an open file, and the program and the other
+    // agent share the open file of the passed descriptor.
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     p->lock_fd = open(path, O_RDWR | O_CLOEXEC);
     return 0;
 }
 
-// Turns clock ticks since boot into boot time; a second earlier, because ticks are coarse. An
-// impossible start is ignored.
+// Converts clock ticks since boot to boot time, minus a second, because ticks are coarse. Ignores
+// an impossible start.
 static int64_t start_of(uint64_t start_ticks)
 {
     int64_t up = clock_read_ns(CLOCK_BOOTTIME), hz = sysconf(_SC_CLK_TCK);
@@ -246,13 +247,13 @@ static int64_t start_of(uint64_t start_ticks)
 }
 
 // The relation of a process to a segment: it made the segment and has connected; it made the
-// segment and the agent has found it; or it only holds the descriptors, which it has inherited or
-// keeps (launch/keeper.h).
+// segment and the agent has found it; or it only holds the descriptors, because it has inherited
+// them or keeps them (launch/keeper.h).
 enum whose { CONNECTED, MADE_BY_IT, HELD_BY_IT };
 
 static void watch(struct program *p, uint64_t start_ticks, enum whose whose)
 {
-    p->start_ns = start_of(0); // for a process that we cannot see, the start is unknown
+    p->start_ns = start_of(0); // the start of an invisible process is unknown
     if (p->pid <= 0)
         return;
     p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
@@ -260,7 +261,7 @@ static void watch(struct program *p, uint64_t start_ticks, enum whose whose)
         p->gone = true;
     p->start_ticks = start_ticks_of(p->pid);
     p->start_ns = start_of(p->start_ticks);
-    // If the start differs from the header's, the pid belongs to another process by now, or the
+    // If the start differs from the start in the header, another process has the pid by now, or the
     // process is in a time namespace. A process that only holds the segment may have started in the
     // same clock tick as the program.
     bool other = whose == HELD_BY_IT || (start_ticks && p->start_ticks != start_ticks);
@@ -268,9 +269,9 @@ static void watch(struct program *p, uint64_t start_ticks, enum whose whose)
         p->gone = true;
 }
 
-// The program has connected. The agent may know it already through a process that only holds its
-// segment (ingest_adopt), or through an earlier connection. From now on, the end of this connection
-// and of this process counts.
+// The program has connected. The agent may already know it from a process that only holds its
+// segment (ingest_adopt), or from an earlier connection. From now on the agent watches this
+// connection and this process.
 static void watch_anew(struct program *p, pid_t pid)
 {
     if (p->pid == pid)
@@ -299,7 +300,7 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
         if (whose == CONNECTED)
             watch_anew(known, p->pid);
         if ((int32_t)(fds.moves - known->moves) >
-            0) // the program has come back from another agent before we released it
+            0) // the program changed to another agent and has returned before we released it
             known->moves = fds.moves;
         known->gone = false;
         program_look(known);
@@ -347,7 +348,7 @@ static int attach_program(struct ingest *in, struct ingest_descriptors fds, pid_
         if (r == 0 && in->keep)
             in->keep(in->keep_user, p->inode, &fds);
     }
-    ingest_descriptors_close(&fds); // from here on the mappings are enough
+    ingest_descriptors_close(&fds); // the mappings stay valid without the descriptors
     if (r != 0 && p)
         program_free(in, p);
     return r;
@@ -386,7 +387,8 @@ static int open_agent_area(const char *folder_path, uint64_t inode)
     return fd;
 }
 
-// The pid of the process in its innermost PID namespace; 0 if the process is not visible.
+// Returns the pid of the process in its innermost PID namespace, or 0 if the process is not
+// visible.
 static uint32_t own_pid_of(pid_t pid)
 {
     char path[64], line[256];
@@ -408,7 +410,8 @@ static uint32_t own_pid_of(pid_t pid)
     return own;
 }
 
-// Whether the path, in the process's view, is our socket. In a container it may have another name.
+// True if the path leads to our socket in the process's view. In a container, the socket may have
+// another path.
 static bool is_our_socket(const struct ingest *in, pid_t pid, const char *path)
 {
     char there[64 + SEGMENT_PATH_MAX];
@@ -421,7 +424,8 @@ static bool is_our_socket(const struct ingest *in, pid_t pid, const char *path)
 }
 
 // Children may have inherited their parent's descriptors. So adoption first searches for the
-// makers, and takes a segment from another holder only if its maker is gone.
+// processes that made a segment. It takes a segment from another holder only if the maker has
+// ended.
 static bool is_ours(const struct ingest *in, int fd, pid_t pid, enum whose whose,
                     struct segment_header *h)
 {

@@ -1,12 +1,12 @@
-// rings.c - takes the records of a program's rings into the store.
+// rings.c - moves the records of a program's rings into the store.
 //
-// The memory belongs to a program that may change it while it is read. So tail and sizes are our
-// own copies, every word is read once, everything that is used twice is copied first, and lengths
-// are checked against the available bytes. A ring with invalid contents is skipped up to its head,
-// and the skipped values are counted.
+// The memory belongs to a program that may change it at any time. So the agent has its own copies
+// of tails and sizes, reads every word once, copies data that it needs twice, and checks lengths
+// against the available bytes. If the contents of a ring are invalid, the agent skips to its head
+// and counts the skipped values.
 //
-// The fast case is a point: header word, time, value, a look into the table of definitions, and a
-// struct store_point in the batch.
+// The fast path is a point: read the header word, time and value, look up the definition, and add a
+// struct store_point to the batch.
 #include "base/array.h"
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 enum {
-    PUBLISH_BYTES = 128 << 10, // interval in bytes at which a busy program gets new room
+    PUBLISH_BYTES = 128 << 10, // a busy program gets new room after this many bytes
     // how many records after the begin of a span are searched for its end: enough for 16 threads
     // with a short span each
     ENDS_SOON = 32,
@@ -45,7 +45,7 @@ struct taking {
     struct program *p;
     struct conversion_source source;
     int64_t newest;    // newest time of the points so far, by the source's clock
-    int64_t future_ns; // a program that gives a later time than this is wrong
+    int64_t future_ns; // a given time after this one is replaced
     uint32_t slot;
 };
 
@@ -58,7 +58,7 @@ __attribute__((always_inline)) static inline int64_t clock_of(struct taking *t, 
     return ns;
 }
 
-// The time of a span's end or of an annotation.
+// Returns the time of a span's end or of an annotation.
 static int64_t moment_of(struct taking *t, uint64_t word, unsigned flags)
 {
     return flags & SEGMENT_TIME_NS
@@ -77,8 +77,8 @@ __attribute__((noinline, cold)) static int64_t too_far_ahead(struct taking *t)
     return conversion_now_ns(&t->p->conversion, &t->source);
 }
 
-// The time of a point. Returns false if it cannot be distinguished from another time; then the
-// point is lost.
+// Stores the time of a point. Returns false if no distinct time is left for it; the point is then
+// lost.
 __attribute__((always_inline)) static inline bool time_of(struct taking *t, uint64_t word,
                                                           unsigned flags, int64_t *out)
 {
@@ -124,9 +124,9 @@ static void take_row(struct taking *t, const uint64_t *data, unsigned flags, uin
         in->stats.dropped_store += g->columns;
 }
 
-// A span may be closed by another thread than the one that opened it. Slots are read in their
-// order, so the end may come before the begin; this drain has both, because the heads were read in
-// that order, too.
+// Another thread than the one that opened a span may close it. The agent reads slots in their
+// order, so it may read the end before the begin. Both are in the same drain, because the heads
+// were read in this order, too.
 static void note_early_end(struct program *p, uint32_t slot, uint64_t number)
 {
     if (number >> OPEN_SPANS_SLOT_SHIFT > slot && p->ended_early_count < INGEST_ENDED_EARLY_MAX &&
@@ -189,8 +189,8 @@ static void take_event(struct taking *t, const uint64_t *data, unsigned type, un
     }
 }
 
-// Whether the end of a span that begins at `begin` is among the next records. The end repeats all
-// data of the begin, so a short span that has ended before the drain is stored once.
+// True if the end of a span that begins at `begin` is among the next records. The end repeats all
+// data of the begin, so a short span that has ended before the drain is stored only once.
 static bool ends_soon(const struct program *p, const char *base, uint64_t begin,
                       uint64_t begin_words, uint64_t head)
 {
@@ -211,7 +211,7 @@ static bool ends_soon(const struct program *p, const char *base, uint64_t begin,
     return false;
 }
 
-// Takes one record that is not a point. Returns false if it is invalid.
+// Stores one record that is not a point. Returns false if it is invalid.
 static bool take_record(struct taking *t, const uint64_t *data, uint64_t word, uint64_t words)
 {
     unsigned type = word & 0xff, flags = word >> 8 & 0xff;
@@ -235,12 +235,13 @@ static bool take_record(struct taking *t, const uint64_t *data, uint64_t word, u
     }
 }
 
-// All records before `tail` are in the store; the program may overwrite them.
+// Lets the program overwrite the records before `tail`, which are all in the store.
 static void publish_tail(struct program *p, uint32_t slot, uint64_t tail, int64_t newest)
 {
     unsigned commit = p->commits[slot] ^= 1;
     // An agent that is killed between any two of these stores leaves the old tail or the new one,
-    // each with its own newest time. Release: that time is read after the bytes it belongs to.
+    // each with its own newest time. Release: an agent that reads these bytes as the tail also
+    // reads their newest time.
     atomic_store_explicit(&p->agent->tails[slot].newest[commit].newest, (uint64_t)newest,
                           memory_order_relaxed);
     atomic_store_explicit(&p->agent->tails[slot].newest[commit].bytes, tail, memory_order_release);
@@ -250,7 +251,7 @@ static void publish_tail(struct program *p, uint32_t slot, uint64_t tail, int64_
     atomic_store_explicit(&p->agent->tails[slot].bytes, tail, memory_order_release);
 }
 
-// The conversion of this drain, for the next agent. No ring has claimed records at this time.
+// Writes the conversion of this drain for the next agent. No ring has claimed records at this time.
 static void publish_conversion(struct program *p)
 {
     uint64_t words[SEGMENT_CONVERSION_WORDS] = {0};
@@ -293,7 +294,7 @@ bool program_resume(struct program *p)
     for (size_t i = 0; i < SEGMENT_CONVERSION_WORDS; i++)
         words[i] = atomic_load_explicit(&p->agent->conversion[i], memory_order_relaxed);
     memcpy(&p->conversion, words, sizeof p->conversion);
-    // an agent has not written this
+    // no agent writes such a conversion, so another process has
     if (!turns_valid(&p->conversion) || !conversion_sane(&p->conversion)) {
         p->conversion = (struct conversion){.lanes = 1, .unit = 1};
         p->interrupted = false;
@@ -349,7 +350,7 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
                 in->stats.dropped_corrupt += words;
             }
         } else if ((word & 0xff) == SEGMENT_SPAN_BEGIN && ends_soon(p, base, tail, words, head)) {
-            // the end of the span, later in the ring, has the same data
+            // the end of the span comes later in the ring, and has the same data
         } else if (!take_record(&t, data, word, words)) {
             break;
         }
@@ -359,7 +360,7 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
         if (__builtin_expect(in->point_count == INGEST_BATCH_POINTS ||
                                  tail - published >= PUBLISH_BYTES || (word & 0xff) == SEGMENT_NOTE,
                              0)) {
-            ingest_flush_points(in); // in the store before the program may overwrite it
+            ingest_flush_points(in); // store them before the program may overwrite them
             publish_tail(p, slot, tail, t.newest);
             published = tail;
         }
@@ -372,13 +373,13 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
     publish_tail(p, slot, head, t.newest);
 }
 
-// The growth of a count that only grows, in memory that is not ours. An impossible value counts as
-// no growth.
+// Returns the growth of a count in the program's memory. A correct count only grows; an impossible
+// value counts as no growth.
 static uint64_t growth(const struct ingest *in, uint64_t *last, const _Atomic uint64_t *count)
 {
     enum { PLAUSIBLE_SHIFT = 48 };
     uint64_t now = atomic_load_explicit(count, memory_order_relaxed), more = now - *last;
-    // while this agent ends, it counts no more: the next agent counts the growth
+    // an agent that is ending counts nothing: the next agent counts the growth
     if (!more || in->closing)
         return 0;
     *last = now;
@@ -414,7 +415,8 @@ uint64_t program_spans_begun(const struct program *p, uint32_t slot)
     return *(const volatile uint64_t *)&ring_of(p, slot)->spans;
 }
 
-// The rings have new turns: from here on each stores times later than all times stored before.
+// Gives the rings their new turns. From here on, each ring stores times later than all times that
+// were stored before.
 static void begin_turns(struct program *p)
 {
     int64_t newest = 0;
@@ -445,8 +447,8 @@ void program_read_heads(struct ingest *in, struct program *p)
     p->used = used;
 }
 
-// The previous agent was killed while it took records. Those that it may have stored are stored
-// again, with the same times.
+// The previous agent was killed while it stored records. The agent stores the claimed records
+// again, with the same times, because some of them may be missing.
 static void repeat_claimed(struct ingest *in, struct program *p)
 {
     for (uint32_t i = 0; i < p->used; i++) {
@@ -460,7 +462,7 @@ static void repeat_claimed(struct ingest *in, struct program *p)
 
 // An agent that takes over reads the wall clock anew, and its reading may be some nanoseconds, on a
 // busy machine microseconds, earlier than that of the previous agent. So its times begin after the
-// last time that the previous agent stored. A clock that was set back is followed.
+// last time that the previous agent stored. If the clock was set back, the new times follow it.
 static void begin_after_the_previous_agent(const struct ingest *in, struct program *p)
 {
     int64_t newest = 0;

@@ -2,10 +2,10 @@
 //
 // A stored boot time is even. The bits above bit 0 distinguish the programs that define a common
 // series, and the bits above those distinguish the rings of a program. A program without common
-// series needs no bits for programs, and a program with one ring no bits for rings. Both grow as
-// needed and never shrink. Before the agent takes records from any ring, it reads the definitions
-// of all programs and assigns the turns, so only points from before the second program's arrival
-// lack a turn.
+// series needs no bits for programs, and a program with one ring needs no bits for rings. Both
+// numbers of bits grow as needed and never shrink. Before the agent reads records from any ring, it
+// reads the definitions of all programs and assigns the turns. So only points from before the
+// second program's arrival have no turn.
 #include "base/array.h"
 #include "ingest/ingest_internal.h"
 
@@ -17,7 +17,8 @@ void turns_define(struct ingest *in, struct program *p, uint32_t series)
                            sizeof *in->definers))
         return;
     uint32_t definers = ++in->definers[series];
-    in->sharing += definers == 2; // from the second program on, the first one must check, too
+    // a second definer has come, so the first one must check its turn, too
+    in->sharing += definers == 2;
     if (definers > 1)
         p->sharing_seen = 0;
 }

@@ -43,10 +43,10 @@ int agent_process_start(struct agent_process *a, struct child_command *c, struct
     return status;
 }
 
-static void tell_collector(void *user, const char *wanted)
+static void tell_collector(void *user, const char *collector_line)
 {
     struct agent_process *a = user;
-    child_tell(&a->child, COLLECTOR_VERB " %s", wanted);
+    child_tell(&a->child, COLLECTOR_VERB " %s", collector_line);
 }
 
 void agent_process_read(struct agent_process *a)
@@ -59,11 +59,11 @@ void agent_process_read(struct agent_process *a)
     collector_requests_tell(&a->collectors, tell_collector, a);
 }
 
-int agent_process_collect(struct agent_process *a, struct str wanted, struct error *e)
+int agent_process_collect(struct agent_process *a, struct str collector_line, struct error *e)
 {
-    int status = collector_requests_take(&a->collectors, wanted, e);
+    int status = collector_requests_take(&a->collectors, collector_line, e);
     if (status == 0 && a->child.state == CHILD_READY)
-        child_tell(&a->child, COLLECTOR_VERB " %.*s", STR_ARG(wanted));
+        child_tell(&a->child, COLLECTOR_VERB " %.*s", STR_ARG(collector_line));
     return status;
 }
 

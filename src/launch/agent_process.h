@@ -41,7 +41,7 @@ void agent_process_read(struct agent_process *a);
 
 // Takes a line of wire/collector_line.h, without its verb, and sends it to the running agent and to
 // all later ones. Returns 0 or a negative errno with a message.
-int agent_process_collect(struct agent_process *a, struct str wanted, struct error *e);
+int agent_process_collect(struct agent_process *a, struct str collector_line, struct error *e);
 
 // Asks the agent to end. After its end, new programs are refused. Idempotent.
 void agent_process_stop(struct agent_process *a);

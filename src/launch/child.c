@@ -131,7 +131,7 @@ static void close_control(struct child *c)
 static void take_line(struct child *c)
 {
     struct str line = {c->line, c->line_size};
-    c->said = true;
+    c->first_line_complete = true;
     if (!str_starts(line, STR("ready")))
         return;
     line = str_trim(str_slice(line, strlen("ready"), line.size));
@@ -160,7 +160,7 @@ void child_read(struct child *c)
     ssize_t n = 0;
     while (c->control >= 0 && (n = read(c->control, piece, sizeof piece)) > 0) {
         for (ssize_t i = 0; i < n; i++) {
-            if (c->said)
+            if (c->first_line_complete)
                 add_later(c, piece[i]);
             else if (piece[i] == '\n')
                 take_line(c);

@@ -45,8 +45,8 @@ struct child {
     bool stopping;             // we have closed it
     char line[CHILD_LINE_MAX]; // its first line so far, without the newline
     size_t line_size;
-    bool said;        // the first line is complete
-    struct buf later; // beginning of the next line
+    bool first_line_complete; // the first line is complete
+    struct buf later;         // beginning of the next line
     // called for each complete line of a ready child; NULL (as child_start leaves it): lines are
     // dropped
     void (*take)(void *user, const char *line);

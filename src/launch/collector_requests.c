@@ -3,9 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int collector_requests_take(struct collector_requests *c, struct str wanted, struct error *e)
+int collector_requests_take(struct collector_requests *c, struct str collector_line,
+                            struct error *e)
 {
-    struct str rest = wanted, name = str_word(&rest);
+    struct str rest = collector_line, name = str_word(&rest);
     char **place = NULL;
     if (!name.size)
         return error_set(e, -EINVAL, "a collector has no name");
@@ -23,12 +24,12 @@ int collector_requests_take(struct collector_requests *c, struct str wanted, str
     if (!place)
         return error_set(e, -E2BIG, "collector %.*s is left out: there are %d", STR_ARG(name),
                          COLLECTORS_MAX);
-    *place = strndup(wanted.data, wanted.size);
+    *place = strndup(collector_line.data, collector_line.size);
     return *place ? 0 : error_set(e, -ENOMEM, "no memory for collector %.*s", STR_ARG(name));
 }
 
 void collector_requests_tell(const struct collector_requests *c,
-                             void (*tell)(void *user, const char *wanted), void *user)
+                             void (*tell)(void *user, const char *collector_line), void *user)
 {
     for (size_t i = 0; i < COLLECTORS_MAX; i++)
         if (c->lines[i])

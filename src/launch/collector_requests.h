@@ -15,11 +15,12 @@ struct collector_requests {
 
 // Adds a line without its verb: "NAME …" or "NAME". Returns 0, or with a message -E2BIG
 // (COLLECTORS_MAX), -EINVAL (no name) or -ENOMEM.
-int collector_requests_take(struct collector_requests *c, struct str wanted, struct error *e);
+int collector_requests_take(struct collector_requests *c, struct str collector_line,
+                            struct error *e);
 
 // Calls tell with each line, unchanged.
 void collector_requests_tell(const struct collector_requests *c,
-                             void (*tell)(void *user, const char *wanted), void *user);
+                             void (*tell)(void *user, const char *collector_line), void *user);
 
 void collector_requests_free(struct collector_requests *c);
 

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 enum file_state {
-    FILE_THERE,   // on its node: still being closed, or not to be fetched
-    FILE_ASKED,   // the aggregator is fetching it
-    FILE_FETCHED, // here
+    FILE_THERE,     // on its node: still being closed, or not to be fetched
+    FILE_REQUESTED, // the aggregator is fetching it
+    FILE_FETCHED,   // here
     FILE_STAYS,
 };
 
@@ -129,7 +129,7 @@ void gather_finish(struct gather *g)
 void gather_ask_anew(struct gather *g)
 {
     for (size_t i = 0; i < g->count; i++)
-        if (g->all[i].state == FILE_ASKED)
+        if (g->all[i].state == FILE_REQUESTED)
             g->all[i].state = FILE_THERE;
 }
 
@@ -152,7 +152,7 @@ static void end_leaving(struct gather *g, size_t node)
 bool gather_turn(struct gather *g, void (*tell)(void *user, const char *verb, const char *text),
                  void *user)
 {
-    size_t closing = 0, asked = 0;
+    size_t closing = 0, requested = 0;
     for (size_t i = 0; i < g->count; i++) {
         struct gathered *one = &g->all[i];
         enum node_finish finish = placement_finishing(g->placement, i);
@@ -160,12 +160,12 @@ bool gather_turn(struct gather *g, void (*tell)(void *user, const char *verb, co
             char text[FOLDER_PATH_MAX + 256];
             snprintf(text, sizeof text, "%s %s", name_of(g, i), g->job->record);
             tell(user, "fetch", text);
-            one->state = FILE_ASKED;
+            one->state = FILE_REQUESTED;
         }
         end_leaving(g, i);
         bool silent = one->leaving && placement_state(g->placement, i) == NODE_SILENT;
         closing += finish == NODE_CLOSING || silent;
-        asked += finish == NODE_CLOSED && one->state == FILE_ASKED;
+        requested += finish == NODE_CLOSED && one->state == FILE_REQUESTED;
     }
     int64_t now_ns = clock_monotonic_ns();
     if (closing != g->closing)
@@ -181,13 +181,13 @@ bool gather_turn(struct gather *g, void (*tell)(void *user, const char *verb, co
         placement_stop(g->placement, i);
         g->all[i].leaving = false;
     }
-    return closing + asked > 0 && !late;
+    return closing + requested > 0 && !late;
 }
 
 static struct gathered *find(struct gather *g, struct str host)
 {
     ptrdiff_t i = hosts_find(&g->nodes->hosts, host);
-    return i < 0 || g->all[i].state != FILE_ASKED ? NULL : &g->all[i];
+    return i < 0 || g->all[i].state != FILE_REQUESTED ? NULL : &g->all[i];
 }
 
 bool gather_heard(struct gather *g, const char *line)
@@ -219,7 +219,7 @@ void gather_words(struct gather *g, char *out, size_t size)
     size_t here = 0, awaited = g->closing;
     for (size_t i = 0; i < g->count; i++) {
         here += g->all[i].state == FILE_FETCHED;
-        awaited += g->all[i].state == FILE_ASKED;
+        awaited += g->all[i].state == FILE_REQUESTED;
     }
     char bytes[32];
     summary_bytes_text((double)g->bytes, bytes, sizeof bytes);

@@ -23,7 +23,7 @@ enum {
     HOSTLIST_DIGITS_MAX = 9,   // of one number in brackets
     // names of one list, repeated ones included
     HOSTLIST_NAMES_MAX = 4 * HOSTS_MAX,
-    // of a list or a file of hosts, enough for HOSTS_MAX names of the greatest length
+    // size of a list or a file of hosts; HOSTS_MAX names of the greatest length fit
     HOSTLIST_BYTES_MAX = 1 << 22,
 };
 

@@ -39,11 +39,11 @@ struct launch {
     bool up;         // the start is complete, so addresses can be published
     pid_t command;   // 0 before it starts and after it has ended
     int command_status;
-    int64_t ended_ns; // CLOCK_MONOTONIC
-    int interrupted;  // a signal that arrived before the command started
-    bool hurry;       // the user does not want to wait for the end of the agent
-    bool end_asked;   // the command was asked to end, so it is not started again
-    bool unstarted;   // fork failed, for the reason `why`: this process becomes the command
+    int64_t ended_ns;   // CLOCK_MONOTONIC
+    int interrupted;    // a signal that arrived before the command started
+    bool hurry;         // the user does not want to wait for the end of the agent
+    bool end_requested; // the command was asked to end, so it is not started again
+    bool unstarted;     // fork failed, for the reason `why`: this process becomes the command
     struct error why;
     struct nodes *nodes;
     struct tunnel tunnel;

@@ -196,10 +196,11 @@ static int run_command(struct launch *l)
             return code;
         int64_t ended_ns = l->ended_ns;
         l->ended_ns = 0; // while the command runs, a signal asks it to end
-        while (!l->end_asked && !l->interrupted && !nodes_command_ended(l->nodes, code, ended_ns))
+        while (!l->end_requested && !l->interrupted &&
+               !nodes_command_ended(l->nodes, code, ended_ns))
             supervisor_turn(l, clock_monotonic_ns() + (int64_t)LAUNCH_LOOK_MS * NS_PER_MS);
         enum restart_verb verdict =
-            l->end_asked || l->interrupted ? RESTART_OVER : nodes_verdict(l->nodes);
+            l->end_requested || l->interrupted ? RESTART_OVER : nodes_verdict(l->nodes);
         if (verdict != RESTART_AGAIN) {
             l->ended_ns = ended_ns;
             return verdict == RESTART_GIVE_UP ? LAUNCH_GAVE_UP : code;

@@ -29,13 +29,13 @@ struct node {
     struct job job;
     struct node_input input;
     bool ending;
-    int64_t heard_ns, beaten_ns;
+    int64_t last_input_ns, beaten_ns;
     struct signals signals;
     struct agent_process agent;
     struct child relay;
     int lock_fd;
     bool relay_refused; // the relay cannot work here
-    bool ready, hub_said;
+    bool ready, hub_reported;
     bool finishing, closed, dropped;
     int64_t finish_ns;
 };
@@ -71,10 +71,10 @@ static void write_hostfile(const struct node *n, struct str hosts)
     buf_free(&text);
 }
 
-static void take_collector(struct node *n, struct str wanted)
+static void take_collector(struct node *n, struct str collector_line)
 {
     struct error e;
-    if (agent_process_collect(&n->agent, wanted, &e) < 0)
+    if (agent_process_collect(&n->agent, collector_line, &e) < 0)
         log_warning("%s", e.text);
 }
 
@@ -134,7 +134,7 @@ static int read_input(struct node *n, struct error *e)
         n->ending = true;
         return 0;
     }
-    n->heard_ns = clock_monotonic_ns();
+    n->last_input_ns = clock_monotonic_ns();
     return node_input_take(&n->input, (struct str){piece, (size_t)size}, on_news, n, e);
 }
 
@@ -193,20 +193,20 @@ static void start_relay(struct node *n)
 // Handles "ready PORT": other nodes can connect.
 static void on_relay_ready(struct node *n)
 {
-    if (!n->input.children || n->hub_said || n->relay.state != CHILD_READY)
+    if (!n->input.children || n->hub_reported || n->relay.state != CHILD_READY)
         return;
     tell_each(n, "expect", str_of(n->input.children));
     say("hub %d", atoi(n->relay.line));
-    n->hub_said = true;
+    n->hub_reported = true;
 }
 
 static void on_relay_end(struct node *n, int status)
 {
     char how[64];
     child_reaped(&n->relay, status);
-    if (n->hub_said)
+    if (n->hub_reported)
         say("hub 0");
-    n->hub_said = false;
+    n->hub_reported = false;
     if (n->relay.stopping || n->ending)
         return;
     child_status_text(status, how, sizeof how);
@@ -286,7 +286,7 @@ static int turn(struct node *n, int64_t deadline_ns, struct error *e)
 
 // ---------------------------------------------------------------- the stages
 
-static int be_told(struct node *n, struct error *e)
+static int read_setup(struct node *n, struct error *e)
 {
     int64_t deadline_ns = clock_monotonic_ns() + (int64_t)NODE_TOLD_MS * NS_PER_MS;
     int status = 0;
@@ -342,7 +342,7 @@ static int make_folder(struct node *n, struct error *e)
     if (strcmp(n->job.folder, n->input.folder) != 0)
         return error_set(
             e, -EEXIST,
-            "the run folder %s is there already: nodes share it (set TMPDIR or --run-dir to a "
+            "the run folder %s already exists: nodes share it (set TMPDIR or --run-dir to a "
             "folder that "
             "every node has to itself), or another run of this job uses it (set SONDE_JOB)",
             n->input.folder);
@@ -407,7 +407,7 @@ static int serve(struct node *n, struct error *e)
 {
     n->ready = true;
     say("ready %s", n->job.host);
-    n->heard_ns = n->beaten_ns = clock_monotonic_ns();
+    n->last_input_ns = n->beaten_ns = clock_monotonic_ns();
     int status = 0;
     while (status == 0 && !n->ending) {
         start_relay(n);
@@ -415,7 +415,7 @@ static int serve(struct node *n, struct error *e)
         if (n->ending)
             break;
         int64_t beat_ns = n->beaten_ns + n->input.beat_ms * NS_PER_MS,
-                orphan_ns = n->heard_ns + n->input.orphan_ms * NS_PER_MS;
+                orphan_ns = n->last_input_ns + n->input.orphan_ms * NS_PER_MS;
         int64_t next_ns = beat_ns < orphan_ns ? beat_ns : orphan_ns,
                 stop_ns = n->finish_ns + n->input.stop_ms * NS_PER_MS;
         if (n->finishing && !n->closed && stop_ns < next_ns)
@@ -426,7 +426,7 @@ static int serve(struct node *n, struct error *e)
             say("beat");
             n->beaten_ns = now_ns;
         }
-        if (now_ns >= n->heard_ns + n->input.orphan_ms * NS_PER_MS)
+        if (now_ns >= n->last_input_ns + n->input.orphan_ms * NS_PER_MS)
             return error_set(e, -ETIMEDOUT,
                              "nothing was heard from the first node for %lld s; this one ends",
                              (long long)(n->input.orphan_ms / 1000));
@@ -520,7 +520,7 @@ int node_run(struct error *e)
     int status = signals_open(&n->signals, e);
     bool opened = status == 0;
     if (status == 0)
-        status = be_told(n, e);
+        status = read_setup(n, e);
     if (status == 0 && !n->ending)
         status = make_folder(n, e);
     if (status == 0 && !n->ending)

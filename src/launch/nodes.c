@@ -321,10 +321,10 @@ void nodes_tell_url(struct nodes *n, const char *url)
         placement_tell_url(n->placement, url);
 }
 
-void nodes_tell_collector(struct nodes *n, const char *wanted)
+void nodes_tell_collector(struct nodes *n, const char *collector_line)
 {
     if (n->placement)
-        placement_tell_collector(n->placement, wanted);
+        placement_tell_collector(n->placement, collector_line);
 }
 
 int nodes_fd(const struct nodes *n)

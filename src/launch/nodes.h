@@ -54,7 +54,7 @@ int nodes_place(struct nodes *n, const struct job *job, const char *token, const
 void nodes_tell_url(struct nodes *n, const char *url);
 
 // Tells all other running nodes to start or stop a collector (wire/collector_line.h).
-void nodes_tell_collector(struct nodes *n, const char *wanted);
+void nodes_tell_collector(struct nodes *n, const char *collector_line);
 
 // Whether there are nodes beside this one.
 bool nodes_others(const struct nodes *n);

@@ -72,7 +72,7 @@ static bool each_event(const struct store_event *event, void *user)
 
 static void add_file(struct parameters *p, const char *path)
 {
-    static const struct store_events_wanted annotations = {
+    static const struct store_event_selection annotations = {
         .from_ns = INT64_MIN, .to_ns = INT64_MAX, .kinds = 1U << STORE_ANNOTATION};
     struct store_reader *reader;
     if (store_reader_open(path, &reader, NULL) < 0)

@@ -27,7 +27,7 @@ struct node_process {
     size_t index;
     enum node_state state;
     struct channel channel;
-    int64_t started_ns, heard_ns;
+    int64_t started_ns, last_message_ns;
     char host[JOB_HOST_MAX + 1];
     char reason[REASON_MAX]; // the last message of the node, srun or ssh
     bool refused;            // the node reported "error"
@@ -169,7 +169,7 @@ static void on_answer(void *user, const char *line)
     if (strncmp(line, NODE_PREFIX, strlen(NODE_PREFIX)) != 0)
         return; // output of a login shell
     line += strlen(NODE_PREFIX);
-    n->heard_ns = clock_monotonic_ns();
+    n->last_message_ns = clock_monotonic_ns();
     if (n->state == NODE_SILENT) {
         set_state(n, NODE_UP);
         tell(n, NODE_EVENT_BACK, "");
@@ -218,11 +218,11 @@ static void fail(struct node_process *n, const char *words)
     tell(n, NODE_EVENT_FAILED, words);
 }
 
-static void tell_wanted(void *user, const char *wanted)
+static void tell_collector_line(void *user, const char *collector_line)
 {
     struct node_process *n = user;
     channel_send(&n->channel, STR(COLLECTOR_VERB " "));
-    channel_send(&n->channel, str_of(wanted));
+    channel_send(&n->channel, str_of(collector_line));
     send_text(n, STR("\n"));
 }
 
@@ -253,7 +253,7 @@ static void start_one(struct node_process *n)
     }
     if (p->url)
         send_line(n, "url", p->url);
-    collector_requests_tell(p->o.collectors, tell_wanted, n);
+    collector_requests_tell(p->o.collectors, tell_collector_line, n);
     send_text(n, STR("go\n"));
 }
 
@@ -313,12 +313,12 @@ void placement_tell_url(struct placement *p, const char *url)
             send_line(&p->nodes[i], "url", url);
 }
 
-void placement_tell_collector(struct placement *p, const char *wanted)
+void placement_tell_collector(struct placement *p, const char *collector_line)
 {
     for (size_t i = 0; i < p->count; i++)
         if (p->nodes[i].state == NODE_STARTING || p->nodes[i].state == NODE_UP ||
             p->nodes[i].state == NODE_SILENT)
-            tell_wanted(&p->nodes[i], wanted);
+            tell_collector_line(&p->nodes[i], collector_line);
 }
 
 // Keeps the value for nodes that start later, and sends it to a running node.
@@ -404,7 +404,7 @@ static void tick(struct placement *p)
         if (n->state == NODE_STARTING &&
             now_ns - n->started_ns > (int64_t)PLACEMENT_UP_MS * NS_PER_MS)
             give_up(n);
-        if (n->state == NODE_UP && now_ns - n->heard_ns > p->o.node_timeout_ms * NS_PER_MS) {
+        if (n->state == NODE_UP && now_ns - n->last_message_ns > p->o.node_timeout_ms * NS_PER_MS) {
             char words[64];
             snprintf(words, sizeof words, "nothing was heard of it for %.3g s",
                      (double)p->o.node_timeout_ms / 1000);
@@ -584,7 +584,7 @@ enum node_state placement_state(const struct placement *p, size_t node)
 
 int64_t placement_heard_ns(const struct placement *p, size_t node)
 {
-    return p->nodes[node].heard_ns;
+    return p->nodes[node].last_message_ns;
 }
 
 const char *placement_host(const struct placement *p, size_t node)

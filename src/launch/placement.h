@@ -32,9 +32,9 @@ enum {
     PLACEMENT_STARTING_MAX = 64,
     // from a node's start to "ready": so a node that fails is named within 10 s
     PLACEMENT_UP_MS = 9000,
-    // a node ends by itself after this many node time-outs without a line from the launcher…
+    // a node without a line from the launcher ends by itself after this many node time-outs…
     PLACEMENT_ORPHAN_FACTOR = 4,
-    // …but not before this time, so that a partition does not cost its data
+    // …but not before this time, so that a partition of the network does not lose its data
     PLACEMENT_ORPHAN_MIN_MS = 60000,
     PLACEMENT_BEAT_MAX_MS = 5000,
 };
@@ -123,7 +123,7 @@ void placement_finish(struct placement *p, size_t node, const char *mark);
 enum node_finish placement_finishing(const struct placement *p, size_t node);
 void placement_drop(struct placement *p, size_t node);
 // Sends all running nodes a line of wire/collector_line.h, given without its verb.
-void placement_tell_collector(struct placement *p, const char *wanted);
+void placement_tell_collector(struct placement *p, const char *collector_line);
 
 // Asks a node, or all, to end. Idempotent.
 void placement_stop(struct placement *p, size_t node);

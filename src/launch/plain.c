@@ -55,7 +55,7 @@ int plain_run(const struct launch_options *o, struct nodes *nodes, struct error 
 {
     if (nodes)
         return run_with_nodes(o, nodes, e);
-    if (substitute_wanted(o->command)) {
+    if (substitute_needed(o->command)) {
         struct job job = {0};
         job_host(job.host);
         int status = nodes_find(&o->nodes, &job, &nodes, e);

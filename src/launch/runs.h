@@ -59,7 +59,7 @@ struct runs_limits {
     int64_t age_ns; // since a run began; 0: no limit
 };
 
-// The removed runs. A loss of grade 0 or 1 is worth a warning.
+// The removed runs. If their data are of grade 0 or 1, the loss is worth a warning.
 struct runs_removed {
     size_t count, worthy; // worthy: those of grade 0 and 1
     uint64_t bytes;

@@ -81,7 +81,7 @@ void substitute_free(char **words)
     free(words);
 }
 
-bool substitute_wanted(char *const *words)
+bool substitute_needed(char *const *words)
 {
     for (; *words; words++)
         for (size_t i = 0; i < SUBSTITUTE_COUNT; i++)

@@ -30,6 +30,6 @@ char **substitute(char *const *words, const char *const values[SUBSTITUTE_COUNT]
 void substitute_free(char **words);
 
 // Whether any word has a placeholder.
-bool substitute_wanted(char *const *words);
+bool substitute_needed(char *const *words);
 
 #endif

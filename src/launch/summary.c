@@ -132,16 +132,16 @@ static struct str tag_of(const struct store_event *event, struct str key)
 // failures; events come in the order of their times.
 static void take_failing(const struct store_event *event, struct summary *out)
 {
-    struct str said = tag_of(event, STR("failing")), host = tag_of(event, STR("host")),
+    struct str value = tag_of(event, STR("failing")), host = tag_of(event, STR("host")),
                script = tag_of(event, STR("script")), gpu = tag_of(event, STR("gpu"));
-    if (!said.size || !script.size)
+    if (!value.size || !script.size)
         return;
     size_t i = 0;
     while (i < out->failing_count && !(str_eq(str_of(out->failing[i].host), host) &&
                                        str_eq(str_of(out->failing[i].script), script) &&
                                        str_eq(str_of(out->failing[i].gpu), gpu)))
         i++;
-    if (str_eq(said, STR("no"))) {
+    if (str_eq(value, STR("no"))) {
         if (i < out->failing_count)
             out->failing[i] = out->failing[--out->failing_count];
     } else if (i < SUMMARY_FAILING_MAX) {
@@ -164,15 +164,15 @@ static bool take_event(const struct store_event *event, void *user)
     out->emitted |= event->kind != STORE_ANNOTATION || !of_telemetry;
     if (event->kind == STORE_ANNOTATION)
         take_failing(event, out);
-    struct str said = tag_of(event, STR("cut_off")), host = tag_of(event, STR("host")),
+    struct str value = tag_of(event, STR("cut_off")), host = tag_of(event, STR("host")),
                source = tag_of(event, STR("source"));
-    if (event->kind != STORE_ANNOTATION || !said.size || !source.size)
+    if (event->kind != STORE_ANNOTATION || !value.size || !source.size)
         return true;
     size_t i = 0;
     while (i < out->cut_off_count && !(str_eq(str_of(out->cut_off[i].host), host) &&
                                        str_eq(str_of(out->cut_off[i].source), source)))
         i++;
-    if (str_eq(said, STR("no"))) {
+    if (str_eq(value, STR("no"))) {
         if (i < out->cut_off_count)
             out->cut_off[i] = out->cut_off[--out->cut_off_count];
     } else if (i < SUMMARY_CUT_OFF_MAX) {

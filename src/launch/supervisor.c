@@ -40,14 +40,14 @@ int supervisor_start_agent(struct launch *l, struct error *e)
     return agent_process_start(&l->agent, &c, e);
 }
 
-static void on_collector(struct launch *l, struct str wanted)
+static void on_collector(struct launch *l, struct str collector_line)
 {
     struct error e;
-    if (agent_process_collect(&l->agent, wanted, &e) < 0) {
+    if (agent_process_collect(&l->agent, collector_line, &e) < 0) {
         log_warning("%s", e.text);
         return;
     }
-    nodes_tell_collector(l->nodes, wanted.data);
+    nodes_tell_collector(l->nodes, collector_line.data);
 }
 
 static void on_aggregator_line(void *user, const char *line)
@@ -194,7 +194,7 @@ static void on_signal(struct launch *l, int number, bool from_terminal)
     if (number == SIGCHLD) {
         reap(l);
     } else if (l->command > 0) {
-        l->end_asked |= signals_ends(number);
+        l->end_requested |= signals_ends(number);
         if (!from_terminal)
             kill(l->command, number);
     } else if (signals_ends(number)) {

@@ -84,11 +84,11 @@ static void wait_for_next(struct tunnel *t)
     int64_t now_ns = clock_monotonic_ns();
     if (now_ns - t->began_ns > (int64_t)TUNNEL_WAIT_MAX_MS * NS_PER_MS)
         t->wait_ms = TUNNEL_WAIT_MIN_MS;
-    if (!t->said)
+    if (!t->failure_reported)
         log_warning("the tunnel from %s is not open: %s; it is tried again and again, which is not "
                     "said any more",
                     t->node, t->reason);
-    t->said = true;
+    t->failure_reported = true;
     t->next_ns = now_ns + t->wait_ms * NS_PER_MS;
     t->wait_ms = t->wait_ms * 2 < TUNNEL_WAIT_MAX_MS ? t->wait_ms * 2 : TUNNEL_WAIT_MAX_MS;
 }

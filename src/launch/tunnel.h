@@ -42,7 +42,7 @@ struct tunnel {
     struct channel channel;
     // next_ns: the time of the next try; 0: the tunnel is open, or stays closed
     int64_t began_ns, next_ns, wait_ms;
-    bool said, stopped, moved; // moved: the next try leads to another address
+    bool failure_reported, stopped, moved; // moved: the next try leads to another address
     char reason[TUNNEL_REASON_MAX];
 };
 

@@ -16,7 +16,7 @@ enum {
     GEXP_TEXT_MAX = 64 * 1024,
     GEXP_DEPTH_MAX = 32,
     GEXP_QUERIES_MAX = 64,   // in one expression
-    GEXP_ARGUMENTS_MAX = 26, // of one function, like OpenTSDB
+    GEXP_ARGUMENTS_MAX = 26, // arguments of one function, as in OpenTSDB
 };
 
 struct gexp_node;
@@ -44,6 +44,11 @@ struct gexp_run {
 
 // The first query of the expression, as written.
 const struct query *gexp_first_query(const struct gexp *x);
+
+// Calls take with each query of the expression, in the order in which gexp_evaluate runs them, and
+// with the same shift. It leaves out the queries under a timeShift that gexp_evaluate refuses.
+typedef void gexp_take_fn(void *user, const struct query *q, int64_t shift_ns);
+void gexp_queries(const struct gexp *x, gexp_take_fn *take, void *user);
 
 int gexp_evaluate(const struct gexp *x, const struct gexp_run *run, struct query_set *out,
                   struct error *e);

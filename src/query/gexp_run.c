@@ -334,6 +334,13 @@ static int combine_sets(const struct runner *r, const struct gexp_node *node, in
     return failed;
 }
 
+// The shift of the node's arguments. False: it is too large.
+static bool shift_arguments(const struct gexp_node *node, int64_t *shift_ns)
+{
+    return node->function != GEXP_TIME_SHIFT ||
+           !__builtin_add_overflow(*shift_ns, node->duration_ns, shift_ns);
+}
+
 static int run_query(const struct runner *r, const struct gexp_node *node, int64_t shift_ns,
                      struct query_set *out)
 {
@@ -355,8 +362,7 @@ static int evaluate(const struct runner *r, const struct gexp_node *node, int64_
         return run_query(r, node, shift_ns, out);
     if (node->set_count > 1)
         return combine_sets(r, node, shift_ns, out);
-    if (node->function == GEXP_TIME_SHIFT &&
-        __builtin_add_overflow(shift_ns, node->duration_ns, &shift_ns))
+    if (!shift_arguments(node, &shift_ns))
         return error_set(r->e, -EINVAL, "The time of timeShift is too long");
     int failed = evaluate(r, node->sets[0], shift_ns, out);
     if (failed)
@@ -364,6 +370,21 @@ static int evaluate(const struct runner *r, const struct gexp_node *node, int64_
     if (maps[node->function])
         return map_set(r, node, maps[node->function], out);
     return node->function == GEXP_ALIAS ? alias(r, node, out) : highest(r, node, out);
+}
+
+static void take_queries(const struct gexp_node *node, int64_t shift_ns, gexp_take_fn *take,
+                         void *user)
+{
+    if (node->function == GEXP_QUERY)
+        take(user, &node->query, shift_ns);
+    else if (shift_arguments(node, &shift_ns))
+        for (size_t i = 0; i < node->set_count; i++)
+            take_queries(node->sets[i], shift_ns, take, user);
+}
+
+void gexp_queries(const struct gexp *x, gexp_take_fn *take, void *user)
+{
+    take_queries(x->root, 0, take, user);
 }
 
 int gexp_evaluate(const struct gexp *x, const struct gexp_run *run, struct query_set *out,

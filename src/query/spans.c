@@ -33,16 +33,16 @@ static const struct store_label *find(const struct store_label *tags, size_t cou
     return NULL;
 }
 
-static bool asked_about(const struct query *q, const struct query_span *s,
+static bool is_selected(const struct query *q, const struct query_span *s,
                         const struct store_event *event)
 {
     if (event->kind != STORE_SPAN || !str_eq(event->text, q->spans.name) ||
         event->start_ns < q->start_ns || event->start_ns > q->end_ns)
         return false;
     for (size_t i = 0; i < q->spans.tag_count; i++) {
-        const struct store_label *wanted = &q->spans.tags[i],
-                                 *has = find(s->tags, s->tag_count, wanted->key);
-        if (!has || !(str_eq(wanted->value, STR("*")) || str_eq(wanted->value, has->value)))
+        const struct store_label *filter = &q->spans.tags[i],
+                                 *has = find(s->tags, s->tag_count, filter->key);
+        if (!has || !(str_eq(filter->value, STR("*")) || str_eq(filter->value, has->value)))
             return false;
     }
     return true;
@@ -83,7 +83,7 @@ int query_span_take(struct query_span_list *list, const struct store_event *even
         tags[s.tag_count++] = *file_label;
     if (!find(tags, s.tag_count, STR("host")))
         tags[s.tag_count++] = (struct store_label){STR("host"), host};
-    if (!asked_about(q, &s, event))
+    if (!is_selected(q, &s, event))
         return 0;
     if (!q->spans.node)
         drop(tags, &s.tag_count, STR("host"));

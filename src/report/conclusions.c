@@ -1,7 +1,7 @@
-// conclusions.c - how much of its nodes a run used, and its energy.
+// conclusions.c - computes a run's use of its nodes, and its energy.
 //
-// Sums over lines: a mean is the sum of the lines' means, a peak the sum of the lines' peaks (which
-// need not occur at the same time), so each is the sum of the figures of `sonde query`.
+// Figures are sums over lines: a mean is the sum of the lines' means, a peak the sum of the lines'
+// peaks (which need not occur at the same time). So each is the sum of figures of `sonde query`.
 #include "report/findings.h"
 #include "report/gather.h"
 
@@ -37,7 +37,7 @@ static void use(struct report *r, const char *key, const char *name, const char 
         r->uses[r->use_count++] = (struct report_use){key, name, unit, mean, peak, total};
 }
 
-// Sum of the cores of all nodes with a known number of cores.
+// Returns the sum of the cores of all nodes whose number of cores is known.
 static double all_cores(const struct report *r)
 {
     double cores = (double)NAN, given = report_environment(r, STR("SLURM_CPUS_ON_NODE"));
@@ -46,7 +46,7 @@ static double all_cores(const struct report *r)
     return cores;
 }
 
-// A node's processors in percent, as cores.
+// Converts the nodes' processor use from percent to cores.
 static struct sum cores_of_nodes(const struct report *r)
 {
     struct sum s = {(double)NAN, (double)NAN, 0};
@@ -86,8 +86,8 @@ static bool is_part(struct str zone)
     return str_find_char(zone, '/') >= 0;
 }
 
-// The energy of a node: Cray's zone "node" covers all of it, GPUs included; RAPL's packages and
-// their memory add up, and a package includes its cores.
+// Returns the energy of a node. Cray's zone "node" covers all of the node, with GPUs. RAPL's
+// packages and their memory add up; a package includes its cores.
 static double node_joules(const struct report *r, struct str host, bool *with_gpus)
 {
     const struct report_measure *m = &r->measures[REPORT_ENERGY];
@@ -108,7 +108,7 @@ static double node_joules(const struct report *r, struct str host, bool *with_gp
     return parts;
 }
 
-// A GPU's energy: from its counter, else from its mean power over the run.
+// Returns a GPU's energy: from its counter, else from its mean power over the run.
 static double gpu_joules(const struct report *r, const struct report_line *power)
 {
     const struct report_measure *m = &r->measures[REPORT_GPU_ENERGY];

@@ -4,14 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double INTERVAL_P = 0.05;      // probability outside of the interval
-static const double FALSE_VERDICTS = 0.005; // allowed share of all verdicts
+// probability that the difference lies outside of the interval
+static const double INTERVAL_P = 0.05;
+static const double FALSE_VERDICTS = 0.005; // allowed share of false verdicts
 // correlation of neighbouring batches above which batches are made longer
 static const double ALIKE = 0.2;
 
 // ---------------------------------------------------------------- Student's distribution
 
-// The continued fraction of the incomplete beta function (Lentz's algorithm).
+// Computes the continued fraction of the incomplete beta function (Lentz's algorithm).
 static double beta_fraction(double a, double b, double x)
 {
     enum { TERMS_MAX = 300 };
@@ -105,7 +106,7 @@ static double statistic_of(enum difference_statistic which, const double *values
     case DIFFERENCE_P50:
         return median_of(values, count, room);
     case DIFFERENCE_P95:
-        median_of(values, count, room); // sorts
+        median_of(values, count, room); // sorts the values
         return quantile(room, count, 0.95);
     case DIFFERENCE_PEAK:
         out = values[0];
@@ -132,8 +133,9 @@ static void batch_statistics(enum difference_statistic which, const struct diffe
     }
 }
 
-// A batch is warm-up if its median is further from that of the second half's batches than those
-// usually are: 4 standard deviations, estimated by the median absolute deviation.
+// Returns the number of warm-up batches. A batch is warm-up if the distance of its median from that
+// of the second half's batches is unusual: more than 4 standard deviations, which are estimated
+// from the median absolute deviation.
 static size_t warm_up(const struct difference_run *run, double *room)
 {
     enum { WARM_UP_BATCHES = 64, LEAST = 8 };
@@ -150,7 +152,7 @@ static size_t warm_up(const struct difference_run *run, double *room)
     size_t warm = 0;
     while (warm < batches / 4 && fabs(medians[warm] - middle) > limit)
         warm++;
-    // If the values differ until the end of the quarter, that is a drift and not a warm-up. The
+    // If the values differ until the end of the quarter, they drift, and that is not a warm-up. The
     // batch in which the warm-up ends is left out, too.
     return warm == 0 || warm == batches / 4 ? 0 : run->count * (warm + 1) / batches;
 }
@@ -165,12 +167,12 @@ size_t difference_warm_up(const struct difference_run *run)
 
 struct run_estimate {
     double value;
-    double variance; // of the statistic
-    double freedom;  // 0: the variance is unknown
+    double variance; // variance of the statistic
+    double freedom;  // degrees of freedom; 0: the variance is unknown
 };
 
-// Of consecutive values; corrects the estimate, which is too low by (1 + 3 r) / n for a short
-// sequence.
+// Returns the correlation of consecutive values. For a short sequence the plain estimate is too low
+// by (1 + 3 r) / n, which is corrected.
 static double autocorrelation(const double *values, size_t count, double mean, double sum_squares)
 {
     double products = 0;
@@ -181,7 +183,7 @@ static double autocorrelation(const double *values, size_t count, double mean, d
     return r < 0 ? 0 : r > 0.9 ? 0.9 : r;
 }
 
-// `run` without its warm-up.
+// Estimates a statistic of `run` without its warm-up.
 static struct run_estimate estimate_run(enum difference_statistic which,
                                         const struct difference_run *run, double *room)
 {
@@ -218,8 +220,8 @@ static struct run_estimate estimate_run(enum difference_statistic which,
 
 struct side {
     const struct difference_run *runs;
-    struct difference_run *steady; // without warm-up
-    struct run_estimate *each;     // estimates of one statistic
+    struct difference_run *steady; // runs without warm-up
+    struct run_estimate *each;     // each run's estimate of one statistic
     size_t count;
     double mean;
     double within,
@@ -241,15 +243,15 @@ static void estimate_side(enum difference_statistic which, struct side *s, doubl
         known &= s->each[i].freedom > 0;
         weights += known ? part * part / s->each[i].freedom : 0;
     }
-    // Welch and Satterthwaite
+    // by Welch and Satterthwaite
     if (known)
         s->within_freedom = weights > 0 ? s->within * s->within / weights : s->each[0].freedom;
     for (size_t i = 0; i < s->count; i++)
         s->spread += (s->each[i].value - s->mean) * (s->each[i].value - s->mean);
 }
 
-// The variance of after - before from the spread between runs: one relative spread for both sides,
-// because noise grows with the value. Degrees of freedom 0: no side has two runs.
+// Computes the variance of after - before from the spread between runs. Both sides have the same
+// relative spread, because noise grows with the value. Degrees of freedom 0: no side has two runs.
 static double between_runs(const struct side *before, const struct side *after, double *freedom)
 {
     double a = before->mean, b = after->mean, n = (double)before->count, m = (double)after->count;
@@ -279,8 +281,8 @@ static void combine(const struct side *before, const struct side *after,
                 after->within * after->within / after->within_freedom;
         double of_values = parts > 0 ? within * within / parts
                                      : fmin(before->within_freedom, after->within_freedom);
-        // A few runs may be alike by chance, so the error keeps their few degrees of freedom; 4 at
-        // least, because the error within the runs is known.
+        // A few runs may agree by chance, so the error keeps their few degrees of freedom, but at
+        // least 4, because the error within the runs is known.
         freedom = freedom > of_values || freedom <= 0 ? of_values : fmax(freedom, 4);
     }
     double d = out->after - out->before, t = difference_student_t(INTERVAL_P, freedom);
@@ -353,8 +355,8 @@ double difference_relative(double before, double after)
     return before == after ? 0 : before == 0 ? NAN : (after - before) / fabs(before);
 }
 
-// The smaller probability of mean and median, if they have changed enough; 1: neither has. Doubled,
-// because two tests use the same values.
+// Returns the smaller probability of mean and median, if they have changed enough; 1: neither has.
+// The probability is doubled, because two tests use the same values.
 static double surest(const struct difference *d, double least,
                      const struct difference_estimate **of)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// ---------------------------------------------------------------- for the finders
+// ---------------------------------------------------------------- functions for the finders
 
 struct str finding_text(struct report *r, const char *format, ...)
 {
@@ -122,7 +122,7 @@ struct str finding_duration(struct report *r, double seconds)
     return finding_text(r, "%s", text);
 }
 
-// ---------------------------------------------------------------- all of them
+// ---------------------------------------------------------------- all findings
 
 typedef void finding_fn(struct report *r);
 

@@ -1,24 +1,25 @@
-// findings_cpu.c - processors: a job that waits at its end, one busy core of many, a processor
-// limit.
+// findings_cpu.c - findings about processors: a job that is idle at its end, one busy core of many,
+// a processor limit.
 #include "report/findings.h"
 
 enum {
-    QUIET_LEAST_S = 120, // a shorter pause at the end does not count
-    CORES_LEAST = 4,     // on fewer cores, a single busy one is not a waste
+    QUIET_LEAST_S = 120, // a shorter idle time at the end is not reported
+    CORES_LEAST = 4,     // with fewer cores, a single busy core is not reported
 };
 
-static const double quiet_share = 0.1;     // of the run
-static const double quiet_cores = 0.05;    // processor time per second of the job on one node
-static const double quiet_cpu_percent = 5; // of the node, if the job's processor time is unknown
+static const double quiet_share = 0.1;  // share of the run
+static const double quiet_cores = 0.05; // the job's processor time per second on one node
+// processor use of the node, if the job's processor time is unknown
+static const double quiet_cpu_percent = 5;
 static const double quiet_gpu_percent = 5;
 static const double quiet_bytes_a_second = 1e6; // of disks and networks
 static const double one_core_least = 0.7, one_core_most = 1.3;
-static const double one_core_busy_percent = 80; // of the busiest core
+static const double one_core_busy_percent = 80; // use of the busiest core
 // a job that uses a GPU this much may need only one core
 static const double gpu_busy_percent = 30;
 static const double held_back_share = 0.1;
 
-// ---------------------------------------------------------------- idle until the end
+// ---------------------------------------------------------------- idle at the end
 
 static ptrdiff_t last_active(const struct report *r, enum report_measure_id id, double least)
 {
@@ -57,7 +58,8 @@ ptrdiff_t finding_quiet_from(const struct report *r)
         ptrdiff_t at = last_active(r, signs[i].id, signs[i].least);
         last = at > last ? at : last;
     }
-    // The program ended after its work, and no further sample was taken: not a pause.
+    // If the program ended directly after its work and no further sample was taken, it was not
+    // idle.
     double quiet_s = (double)(r->bucket_count - (size_t)(last + 1)) * (double)r->bucket_ns / 1e9;
     if (quiet_s < QUIET_LEAST_S || quiet_s < quiet_share * report_seconds(r))
         return -1;

@@ -1,19 +1,19 @@
-// findings_gpu.c - GPUs: unused, idle after some time, idle within steps, throttled.
+// findings_gpu.c - findings about GPUs: unused, idle after some time, idle within steps, throttled.
 #include "report/findings.h"
 
 #include <stdlib.h>
 
 enum {
     IDLE_LEAST_S = 60,
-    GROUP_BUCKETS = 2,     // GPUs that become idle this close to each other are one finding
-    NAMES_HOSTS_MAX = 4,   // nodes in a title, at most
+    GROUP_BUCKETS = 2,     // if GPUs become idle within this many buckets, they are one finding
+    NAMES_HOSTS_MAX = 4,   // maximum number of nodes in a title
     FILTER_HOSTS_MAX = 16, // and in an expression
     WAIT_SAMPLES_LEAST = 100,
 };
 
 static const double idle_percent = 5;
-static const double idle_share = 0.1;      // of the run
-static const double wait_share = 0.25;     // of the samples within spans
+static const double idle_share = 0.1;      // share of the run
+static const double wait_share = 0.25;     // share of the samples within spans
 static const double wait_span_share = 0.3; // share of the run that the spans must cover
 static const double throttle_share = 0.02;
 
@@ -26,7 +26,7 @@ static struct str list_of(struct report *r, struct buf *b)
     return copy.data ? copy : (struct str){0};
 }
 
-// "2 and 3 of n1", "0, 1, 2 of n1; 0 of n2 and more". Lines are sorted by host.
+// Lists GPUs: "2 and 3 of n1", "0, 1, 2 of n1; 0 of n2 and more". Lines are sorted by host.
 static struct str names_of(struct report *r, const struct report_line *const *lines, size_t count)
 {
     struct buf b = {0};
@@ -51,7 +51,7 @@ static struct str names_of(struct report *r, const struct report_line *const *li
     return list_of(r, &b);
 }
 
-// The lines' hosts or parts without duplicates, joined by `separator`.
+// Joins the lines' hosts or parts with `separator`, without duplicates.
 static struct str values_of(struct report *r, const struct report_line *const *lines, size_t count,
                             bool parts, const char *separator)
 {
@@ -90,7 +90,7 @@ static struct str expression(struct report *r, const char *function, struct str 
 
 struct idle {
     const struct report_line *line;
-    ptrdiff_t from; // first bucket; -1: always
+    ptrdiff_t from; // first idle bucket; -1: the GPU was idle all the time
 };
 
 static int by_begin(const void *a, const void *b)

@@ -1,9 +1,9 @@
-// findings_io.c - disks and networks that a run waits for.
+// findings_io.c - findings about disks and networks that the run waits for.
 #include "report/findings.h"
 
-static const double disk_wait_share = 0.2; // of the run: a task waited for a disk
+static const double disk_wait_share = 0.2; // share of the run in which a task waited for a disk
 static const double disk_busy_share = 0.8;
-static const double disk_iowait_share = 0.1; // of all processor time
+static const double disk_iowait_share = 0.1; // share of all processor time
 // payload as a share of a link's rate
 static const double link_share_least = 0.85, link_share_most = 1;
 static const double plateau_width = 0.95; // minimum share of the peak
@@ -79,7 +79,7 @@ void find_slow_disk(struct report *r)
 
 // ---------------------------------------------------------------- networks
 
-// The rate of the usual link that `peak` bytes a second would fill; 0: none.
+// Returns the rate of the usual kind of link that `peak` bytes a second would fill; 0: none.
 static double filled_link(double peak)
 {
     static const double gbits[] = {1, 2.5, 10, 25, 40, 50, 100, 200, 400};

@@ -1,5 +1,5 @@
-// findings_memory.c - memory: requested but unused, growing until the end, killed processes,
-// swapping.
+// findings_memory.c - findings about memory: requested but unused, growing until the end, killed
+// processes, swapping.
 #include "report/findings.h"
 
 enum {
@@ -8,26 +8,26 @@ enum {
 };
 
 static const double gib = 1 << 30, mib = 1 << 20;
-static const double request_share = 0.5;      // of the limit; above it, the memory is well used
+static const double request_share = 0.5; // share of the limit; a run that uses more gets no finding
 static const double request_margin = 1.25;    // the recommended memory as a multiple of the peak
 static const double growth_fit = 0.9;         // share of the variance that the line explains
-static const double growth_least_share = 0.2; // of the last value
-static const double pressure_share = 0.1;     // of the run
+static const double growth_least_share = 0.2; // minimum growth as a share of the last value
+static const double pressure_share = 0.1;     // share of the run
 
 // ---------------------------------------------------------------- requested but unused
 
-// The memory limit that the user requested for a node; NaN: none.
+// Returns the memory limit that the user requested for a node; NaN: none.
 static double limit_of(const struct report *r, struct str host)
 {
     const struct report_line *l = measure_line(r, REPORT_MEMORY_LIMIT, host),
                              *total = measure_line(r, REPORT_MEMORY_TOTAL, host);
-    double asked = report_environment(r, STR("SLURM_MEM_PER_NODE")) * mib;
+    double requested = report_environment(r, STR("SLURM_MEM_PER_NODE")) * mib;
     if (l && l->mean > 0 && !(total && l->mean >= total->mean))
         return l->mean;
-    return asked > 0 ? asked : (double)NAN;
+    return requested > 0 ? requested : (double)NAN;
 }
 
-// 1, 2, 3, 4, 6, 8, 12, 16, 24 … GiB.
+// Rounds up to 1, 2, 3, 4, 6, 8, 12, 16, 24 … GiB.
 static double round_request(double bytes)
 {
     double size = 1;
@@ -47,7 +47,7 @@ void find_memory_request(struct report *r)
     for (size_t i = 0; i < m->count && finding_is_long_enough(r); i++) {
         double of = limit_of(r, m->lines[i].host);
         if (isnan(of) || line_values(r, &m->lines[i]) < FINDING_LEAST_BUCKETS)
-            return; // unknown for one of the nodes
+            return; // the limit of a node is unknown
         limit = fmin(limit, of);
         if (m->lines[i].peak > peak) {
             peak = m->lines[i].peak;
@@ -77,11 +77,11 @@ void find_memory_request(struct report *r)
 // ---------------------------------------------------------------- growth until the end
 
 struct fit {
-    double slope, explained; // per second; share of the variance
+    double slope, explained; // growth per second; explained share of the variance
     size_t values;
 };
 
-// Least squares over buckets from `from` on.
+// Fits a line by least squares over the buckets from `from` on.
 static struct fit fit_line(const struct report *r, const struct report_line *l, size_t from,
                            size_t to)
 {
@@ -113,8 +113,8 @@ void find_memory_growth(struct report *r)
         ptrdiff_t end = line_last_at_least(r, l, 0);
         if (end < 0 || line_values(r, l) < GROWTH_LEAST_BUCKETS)
             continue;
-        // Skips the beginning, which loads data, and the last bucket, which may contain the end of
-        // the program.
+        // Skip the beginning, because the program loads data then, and the last bucket, because it
+        // may contain the end of the program.
         size_t to = (size_t)end, from = to / 4;
         struct fit all = fit_line(r, l, from, to), half = fit_line(r, l, to / 2 + from / 2, to);
         double last = to ? l->buckets[to - 1] : (double)NAN,
@@ -163,7 +163,7 @@ void find_memory_growth(struct report *r)
                         STR_ARG(m->metric), STR_ARG(worst->host));
 }
 
-// ---------------------------------------------------------------- killed
+// ---------------------------------------------------------------- killed processes
 
 void find_out_of_memory(struct report *r)
 {

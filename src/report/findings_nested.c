@@ -1,14 +1,15 @@
-// findings_nested.c - what is true of a span is often true of the spans around it and within it:
-// they share their time, so several findings would say one thing. One of them stays.
+// findings_nested.c - merges findings about nested spans. They share their time, so a finding about
+// a span is often also found about the spans around it and within it. One of these findings stays:
 //
-//   the inner one    if most of the outer one's trouble is in it: it says more exactly where
-//   the outer one    otherwise: it has all of the trouble
+//   the inner one    if it covers most of the outer one's trouble, because it is more precise
+//   the outer one    otherwise, because it covers all of the trouble
 #include "report/findings.h"
 
-enum { DEPTH_MAX = 16 }; // spans within spans
+enum { DEPTH_MAX = 16 }; // limit of nesting
 
-static const double share_of_time = 0.9; // of the outer span, that says nothing else than the inner
-static const double share_of_excess = 0.5; // of the time that a slow member takes longer
+// if the inner span covers this share of the outer one, both findings say the same
+static const double share_of_time = 0.9;
+static const double share_of_excess = 0.5; // share of the time by which a slow member takes longer
 
 static const struct report_span *span_named(const struct report *r, struct str name)
 {
@@ -28,14 +29,15 @@ static bool is_within(const struct report *r, const struct report_span *inner, s
     return false;
 }
 
-// A member that is slower than the others has more work, or does it more slowly.
+// True for findings of one kind. A member that is slower than the others has more work, or does it
+// more slowly; both kinds count as one.
 static bool same_kind(const struct report_finding *a, const struct report_finding *b)
 {
     return a->member.size ? str_eq(a->member, b->member)
                           : !b->member.size && strcmp(a->kind, b->kind) == 0;
 }
 
-// Whether the inner span's finding says it better.
+// True if the inner span's finding is more precise and covers enough.
 static bool inner_explains(const struct report_finding *outer, const struct report_span *a,
                            const struct report_finding *inner, const struct report_span *b)
 {
@@ -53,7 +55,7 @@ static void drop(struct report *r, struct report_finding *kept, struct report_fi
     *dropped = r->findings[--r->finding_count];
 }
 
-// Of the first two findings that say one thing, keeps one. False: there are none.
+// Finds two findings that say the same, and keeps one of them. Returns false if there are none.
 static bool merge_two(struct report *r)
 {
     for (size_t i = 0; i < r->finding_count; i++)

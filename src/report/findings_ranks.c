@@ -1,14 +1,15 @@
-// findings_ranks.c - members that are slower than the others, and unevenly divided work.
+// findings_ranks.c - findings about members that are slower than the others, and about unevenly
+// divided work.
 #include "report/findings.h"
 
 enum {
-    STRAGGLERS_MAX = 4, // findings of single members; the table lists all
+    STRAGGLERS_MAX = 4, // maximum number of findings about single members; the table lists all
     ROUNDS_SURE = 16,
     SPANS_A_MEMBER = 10,
 };
 
 static const double imbalance_least = 1.2;
-static const double imbalance_span_share = 0.2; // of the run
+static const double imbalance_span_share = 0.2; // share of the run
 
 void find_stragglers(struct report *r)
 {

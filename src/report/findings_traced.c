@@ -1,14 +1,16 @@
-// findings_traced.c - what `sonde run --trace` has seen: the rank that the others wait for, and the
-// largest file. These findings need no long run: each threshold is a time or an amount of its own.
+// findings_traced.c - findings from `sonde run --trace`: the rank that the others wait for, and the
+// largest file. They do not need a long run, because each threshold is a time or an amount.
 #include "report/findings.h"
 
 #include <stdlib.h>
 
 static const double waited_least_s = 1;
-static const double waited_least_share = 0.05; // of the run
-static const double alone_share = 0.5; // of the median's waiting time: the next rank waits as well
+static const double waited_least_share = 0.05; // share of the run
+// if the second rank waits at least this share of the median's waiting time, only one rank is late
+static const double alone_share = 0.5;
 static const double file_least_bytes = 256.0 * (1 << 20);
-static const double file_least_share = 0.05; // of the run, of the rank that spends most on it
+// share of the run, for the rank that spends most time on the file
+static const double file_least_share = 0.05;
 static const double small_call_bytes = 64.0 * (1 << 10);
 
 static int by_seconds(const void *a, const void *b)
@@ -19,7 +21,7 @@ static int by_seconds(const void *a, const void *b)
     return str_compare_natural(x->rank, y->rank);
 }
 
-// The times in MPI_COMM_WORLD, sorted; the number of ranks.
+// Sorts the times in MPI_COMM_WORLD. Returns the number of ranks.
 static size_t ranks_of_world(struct report *r, struct report_waiting **out)
 {
     struct report_waiting *ranks = arena_array(r->arena, r->waiting_count, sizeof *ranks);

@@ -174,7 +174,7 @@ static int by_host(const void *a, const void *b)
     return order ? order : (x->first_ns > y->first_ns) - (x->first_ns < y->first_ns);
 }
 
-// A node may have several recordings.
+// Adds the data of another recording of the same node.
 static void join_node(struct report_node *n, const struct report_node *more)
 {
     if (!str_eq(n->state, STR("live")))
@@ -184,7 +184,7 @@ static void join_node(struct report_node *n, const struct report_node *more)
     n->last_ns = more->last_ns > n->last_ns ? more->last_ns : n->last_ns;
 }
 
-// The nodes, and the range of their points.
+// Reads the nodes, and the range of their points.
 static int take_nodes(struct gather *g, int64_t *first_ns, int64_t *last_ns)
 {
     struct report *r = g->report;
@@ -264,7 +264,7 @@ static int take_stragglers(struct gather *g)
     for (size_t i = 0; i < count && !rc; i++) {
         const json_t *row = json_array_get(rows, i);
         bool span = json_object_get(row, "span") != NULL;
-        if (!json_object_get(row, "factor")) // silent: not slower than others
+        if (!json_object_get(row, "factor")) // a silent member, not a slow one
             continue;
         all[found++] = (struct report_straggler){
             .what = gather_text(g, row, span ? "span" : "metric"),
@@ -286,7 +286,7 @@ static int take_stragglers(struct gather *g)
 
 // ---------------------------------------------------------------- the range
 
-// Seconds between the samples of the nodes' own metrics, rounded; 1 if there are none.
+// Returns the seconds between the samples of the nodes' own metrics, rounded; 1 if there are none.
 static int64_t sample_interval_s(struct gather *g, int64_t first_ns, int64_t last_ns)
 {
     static const char *const tried[] = {"cpu_percent", "memory_used_bytes"};
@@ -298,7 +298,7 @@ static int64_t sample_interval_s(struct gather *g, int64_t first_ns, int64_t las
         const char *expression = text;
         struct sonde_result *result = NULL;
         snprintf(text, sizeof text, "mimmax:0all-count:%s", tried[i]);
-        // Without an answer, charts may have gaps; later requests report the error.
+        // If the request fails, charts may have gaps; later requests report the error.
         if (gather_ask(g, &expression, 1, NULL, first_ns / NS_PER_S * NS_PER_S,
                        (last_ns / NS_PER_S + 1) * NS_PER_S, &result) == 0)
             for (size_t k = 0; k < result->count; k++)
@@ -310,8 +310,9 @@ static int64_t sample_interval_s(struct gather *g, int64_t first_ns, int64_t las
     return interval_s < 1.5 ? 1 : (int64_t)(interval_s + 0.5);
 }
 
-// Chooses buckets of whole seconds that begin at whole multiples since 1970, as in queries, and are
-// multiples of the sample interval, so that each bucket of a counter covers as many samples.
+// Chooses the buckets. They have whole seconds, begin at whole multiples since 1970, as in queries,
+// and are multiples of the sample interval. So each bucket of a counter covers the same number of
+// samples.
 static void cut_range(struct report *r, int64_t first_ns, int64_t last_ns, int64_t interval_s)
 {
     size_t most = r->node_count ? REPORT_CELLS_MAX / r->node_count : REPORT_BUCKETS_MAX;

@@ -1,8 +1,8 @@
 // gather.h - requests everything that a report needs from a job or a recording.
 //
 //   status, nodes, metrics, annotations, findings, spans      one request each
-//   a measure      one request of four queries: mean, peak, count, and buckets; for those that are
-//                  drawn also the least and greatest of each bucket
+//   a measure      one request of four queries: mean, peak, count, and buckets; if the measure is
+//                  drawn, also the least and greatest value of each bucket
 //
 // Requests: at most 5 + measures + the user's metrics + spans. Memory: REPORT_CELLS_MAX values a
 // measure, so 32 MB with all measures of 1,000 nodes with 8 GPUs.
@@ -14,22 +14,23 @@
 #include "report/report.h"
 
 struct gather_options {
-    const char *where;    // the name that the user gave; NULL: none
-    double grams_per_kwh; // NaN: not given
-    bool brief;           // leave out data that are only drawn
+    const char *where;    // the name by which the user selected the run; NULL: none
+    double grams_per_kwh; // NaN: unknown
+    bool brief;           // omit data that only charts need
 };
 
-// Fills *out, including conclusions; its memory is in `arena`. out->missing lists the requests that
-// failed. -ENOTSUP: several runs.
+// Fills *out, with conclusions; its memory is in `arena`. out->missing lists the requests that
+// failed. Returns 0, -ENOTSUP (the target has several runs) or another negative errno.
 int report_gather(struct sonde_client *client, const struct gather_options *options,
                   struct arena *arena, struct report *out, struct error *e);
 
-// Fills only the nodes, the range and the spans of *out: the table of spans. `name`: only spans of
-// this name; NULL: all. Only spans that overlap the range; 0: from the first, to the last point.
+// Fills only the nodes, the range and the spans of *out, for the table of spans. `name`: only spans
+// of this name; NULL: all. Only spans that overlap the range count; start 0: from the first point,
+// end 0: to the last point.
 int report_gather_spans(struct sonde_client *client, const char *name, int64_t start_ns,
                         int64_t end_ns, struct arena *arena, struct report *out, struct error *e);
 
-// ---- its parts
+// ---- parts of gathering
 
 struct gather {
     struct sonde_client *client;
@@ -40,14 +41,14 @@ struct gather {
     struct error *e;
 };
 
-void gather_note_missing(struct gather *g, const char *names); // NULL: none
+void gather_note_missing(struct gather *g, const char *names); // NULL: no node is missing
 struct str gather_text(struct gather *g, const json_t *object, const char *key);
 
 // gather_measures.c
 int gather_measures(struct gather *g, bool drawn);
 // gather_traced.c
 int gather_traced(struct gather *g);
-bool gather_is_traced(struct str metric); // a metric of `sonde run --trace`
+bool gather_is_traced(struct str metric); // true for a metric of `sonde run --trace`
 // gather_spans.c
 struct gather_spans_request {
     const char *name;         // NULL: all names
@@ -55,12 +56,12 @@ struct gather_spans_request {
 };
 int gather_spans(struct gather *g, const struct gather_spans_request *request);
 
-// The row of a metric in g->metrics; NULL: the run does not have the metric.
+// Returns the row of a metric in g->metrics; NULL: the run does not have the metric.
 const json_t *gather_metric(const struct gather *g, const char *name);
 
-// Sends a request of several queries over the report's range. Each is an expression; `spans`, if
-// not NULL, restricts them to spans of that name. Returns 0 with *out, whose series have the
-// numbers of their queries.
+// Sends one request with several queries over the report's range. Each query is an expression.
+// `spans`, if not NULL, restricts them to spans of this name. Returns 0 and sets *out; its series
+// have the numbers of their queries.
 int gather_ask(struct gather *g, const char *const *expressions, size_t count, const char *span,
                int64_t start_ns, int64_t end_ns, struct sonde_result **out);
 

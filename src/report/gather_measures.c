@@ -11,11 +11,11 @@ enum {
     QUERIES_MAX = 6,
     EXPRESSION_MAX = 320,
     REQUEST_MEASURES_MAX = 40,
-    // values in a request, so that a server with 32 MiB per query can answer
+    // limit of values in a request, such that a server with 32 MiB per query can answer it
     REQUEST_CELLS = 500000,
 };
 
-// The queries of a request, in their order. Only measures that are drawn have the last two.
+// The queries of a request, in order. Only measures that are drawn have the last two.
 enum { OF_MEAN, OF_PEAK, OF_COUNT, OF_BUCKETS, OF_LEAST, OF_GREATEST };
 
 static const struct {
@@ -31,7 +31,7 @@ static const struct {
 #undef COUNTER
 };
 
-// Findings look at the course of these.
+// True if findings need the buckets of this measure.
 static bool has_course(enum report_measure_id id)
 {
     switch (id) {
@@ -62,7 +62,7 @@ static bool is_drawn(enum report_measure_id id)
            id == REPORT_GPU_MEMORY || id == REPORT_GPU_POWER;
 }
 
-// A line and its source data, valid while the answer exists.
+// A line and its source data, which are valid as long as the answer.
 struct taken {
     struct report_line line;
     const struct sonde_series *series;
@@ -77,9 +77,9 @@ struct taking {
 };
 
 // A measure to request.
-struct wanted {
+struct measure_request {
     struct report_measure *measure;
-    const char *tag; // NULL: all tags but the host
+    const char *tag; // NULL: all tags except the host
     bool counter;
     enum detail { WITHOUT_BUCKETS, WITH_BUCKETS, DRAWN } detail;
 };
@@ -92,7 +92,7 @@ static struct str tag_of(const struct sonde_series *s, const char *key)
     return (struct str){0};
 }
 
-// The value of `tag`; NULL: all tags but the host, "rank=3,phase=train".
+// Returns the value of `tag`; if it is NULL, all tags except the host, "rank=3,phase=train".
 static struct str part_of(struct gather *g, const struct sonde_series *s, const char *tag)
 {
     if (tag)
@@ -134,8 +134,8 @@ static void fill(const struct report *r, const struct sonde_series *s, double *b
     }
 }
 
-// The first query defines the lines; every other query has the same series in the same order,
-// perhaps without some.
+// Finds the line of a series. The first query defines the lines. Every other query has the same
+// series in the same order, but may lack some.
 static size_t find_line(const struct taken *all, size_t count, size_t hint,
                         const struct sonde_series *s)
 {
@@ -156,41 +156,41 @@ static int by_place(const void *a, const void *b)
 
 // ---------------------------------------------------------------- one measure
 
-static bool take_series(struct gather *g, const struct sonde_series *s, const struct wanted *want,
-                        struct taking *t)
+static bool take_series(struct gather *g, const struct sonde_series *s,
+                        const struct measure_request *request, struct taking *t)
 {
     double *buckets = new_buckets(g), value = s->count ? s->values[0] : (double)NAN;
     if (!buckets || !array_room(&t->all, &t->capacity, t->count + 1, sizeof *t->all))
         return false;
     t->all[t->count++] =
         (struct taken){.line = {.host = arena_str(g->arena, tag_of(s, "host")),
-                                .part = part_of(g, s, want->tag),
-                                .mean = want->counter ? (double)NAN : value,
+                                .part = part_of(g, s, request->tag),
+                                .mean = request->counter ? (double)NAN : value,
                                 .peak = (double)NAN,
-                                .total = want->counter && value >= 0 ? value : (double)NAN,
+                                .total = request->counter && value >= 0 ? value : (double)NAN,
                                 .buckets = buckets},
                        .series = s,
                        .buckets = buckets};
-    struct report_measure *m = want->measure;
+    struct report_measure *m = request->measure;
     m->unit = m->unit.data ? m->unit : arena_str(g->arena, str_of(s->unit));
     return true;
 }
 
-// What a node sends to itself is no use of a network.
-static bool is_loopback(const struct sonde_series *s, const struct wanted *want)
+// True for traffic of a node with itself, which does not use the network.
+static bool is_loopback(const struct sonde_series *s, const struct measure_request *request)
 {
-    return want->tag && strcmp(want->tag, "interface") == 0 &&
+    return request->tag && strcmp(request->tag, "interface") == 0 &&
            str_eq(tag_of(s, "interface"), STR("lo"));
 }
 
 static bool take_answer(struct gather *g, const struct sonde_series *s, size_t query,
-                        const struct wanted *want, struct taking *t)
+                        const struct measure_request *request, struct taking *t)
 {
     struct report *r = g->report;
-    if (is_loopback(s, want))
+    if (is_loopback(s, request))
         return true;
     if (query == OF_MEAN)
-        return take_series(g, s, want, t);
+        return take_series(g, s, request, t);
     if (query == OF_LEAST || query == OF_GREATEST) {
         double **into = query == OF_LEAST ? &t->least : &t->greatest;
         if (!*into && !(*into = new_buckets(g)))
@@ -201,7 +201,7 @@ static bool take_answer(struct gather *g, const struct sonde_series *s, size_t q
     size_t at = t->count ? find_line(t->all, t->count, t->hint, s) : t->count;
     t->hint = at + 1;
     if (at == t->count)
-        return true; // it has begun after the first query
+        return true; // the series has begun after the first query
     double value = s->count ? s->values[0] : (double)NAN;
     if (query == OF_PEAK)
         t->all[at].line.peak = value;
@@ -212,17 +212,17 @@ static bool take_answer(struct gather *g, const struct sonde_series *s, size_t q
     return true;
 }
 
-static bool finish(struct gather *g, const struct wanted *want, struct taking *t)
+static bool finish(struct gather *g, const struct measure_request *request, struct taking *t)
 {
     struct report *r = g->report;
-    struct report_measure *m = want->measure;
+    struct report_measure *m = request->measure;
     struct report_line *lines = arena_array(g->arena, t->count, sizeof *lines);
     for (size_t i = 0; lines && i < t->count; i++) {
         lines[i] = t->all[i].line;
-        if (!want->counter)
+        if (!request->counter)
             continue;
         lines[i].mean = lines[i].total / report_seconds(r);
-        lines[i].peak = (double)NAN; // replaced by the peak of the rates
+        lines[i].peak = (double)NAN; // later replaced by the peak of the rates
         for (size_t k = 0; k < r->bucket_count; k++)
             lines[i].peak = fmax(lines[i].peak, lines[i].buckets[k]);
     }
@@ -237,26 +237,26 @@ static bool finish(struct gather *g, const struct wanted *want, struct taking *t
 
 // ---------------------------------------------------------------- requests
 
-static void write_expressions(const struct gather *g, const struct wanted *want,
+static void write_expressions(const struct gather *g, const struct measure_request *request,
                               char text[QUERIES_MAX][EXPRESSION_MAX])
 {
     long long each_s = (long long)(g->report->bucket_ns / 1000000000);
-    struct str metric = want->measure->metric;
-    snprintf(text[OF_MEAN], EXPRESSION_MAX, "none:0all-%s:%.*s", want->counter ? "diff" : "avg",
+    struct str metric = request->measure->metric;
+    snprintf(text[OF_MEAN], EXPRESSION_MAX, "none:0all-%s:%.*s", request->counter ? "diff" : "avg",
              STR_ARG(metric));
     snprintf(text[OF_PEAK], EXPRESSION_MAX, "none:0all-max:%.*s", STR_ARG(metric));
     snprintf(text[OF_COUNT], EXPRESSION_MAX, "none:0all-count:%.*s", STR_ARG(metric));
     snprintf(text[OF_BUCKETS], EXPRESSION_MAX, "none:%llds-%s:%.*s", each_s,
-             want->counter ? "last:rate{dropcounter}" : "avg", STR_ARG(metric));
+             request->counter ? "last:rate{dropcounter}" : "avg", STR_ARG(metric));
     snprintf(text[OF_LEAST], EXPRESSION_MAX, "mimmin:%llds-min:%.*s", each_s, STR_ARG(metric));
     snprintf(text[OF_GREATEST], EXPRESSION_MAX, "mimmax:%llds-max:%.*s", each_s, STR_ARG(metric));
 }
 
-static size_t queries_of(const struct wanted *want)
+static size_t queries_of(const struct measure_request *request)
 {
-    if (want->detail == WITHOUT_BUCKETS)
+    if (request->detail == WITHOUT_BUCKETS)
         return OF_BUCKETS;
-    return want->detail == DRAWN && !want->counter ? QUERIES_MAX : OF_BUCKETS + 1;
+    return request->detail == DRAWN && !request->counter ? QUERIES_MAX : OF_BUCKETS + 1;
 }
 
 // True for errors that smaller requests may avoid.
@@ -266,7 +266,7 @@ static bool is_too_much(int rc)
 }
 
 static int take_result(struct gather *g, const struct sonde_result *result,
-                       const struct wanted *all, size_t count)
+                       const struct measure_request *all, size_t count)
 {
     struct taking *taking = arena_zalloc(g->arena, count * sizeof *taking);
     bool good = taking != NULL;
@@ -284,9 +284,9 @@ static int take_result(struct gather *g, const struct sonde_result *result,
     return good ? 0 : error_set(g->e, -ENOMEM, "no memory");
 }
 
-// One request. Several threads send requests; the report takes one answer after the other.
+// One request. Several threads send requests; the report handles one answer after another.
 struct batch {
-    const struct wanted *all;
+    const struct measure_request *all;
     size_t count;
     struct gather own; // with a list of missing nodes and an error of its own
     struct error e;
@@ -294,7 +294,8 @@ struct batch {
     int rc;
 };
 
-static struct batch batch_of(const struct gather *g, const struct wanted *all, size_t count)
+static struct batch batch_of(const struct gather *g, const struct measure_request *all,
+                             size_t count)
 {
     struct batch b = {.all = all, .count = count, .own = *g};
     b.own.missing = (struct buf){0};
@@ -321,8 +322,8 @@ static void send_batch(void *user, size_t i)
     free(expressions);
 }
 
-// If a request was too large, it is sent again in halves. If a single measure is too large, only
-// this measure is missing.
+// Handles an answer. If a request was too large, its halves are sent again. If a single measure is
+// too large, only this measure is missing.
 static int take_batch(struct gather *g, struct batch *b)
 {
     int rc = b->rc;
@@ -353,9 +354,9 @@ static int take_batch(struct gather *g, struct batch *b)
     return rc;
 }
 
-// Memory: all answers at the same time, REQUEST_CELLS values each. A server gets one request after
-// the other, because it has the memory of one.
-static int request_all(struct gather *g, const struct wanted *all, size_t count)
+// Sends all requests. The client holds all answers at the same time, with REQUEST_CELLS values
+// each. The server gets one request after another, because it has the memory of one.
+static int request_all(struct gather *g, const struct measure_request *all, size_t count)
 {
     size_t nodes = g->report->node_count, cells = g->report->bucket_count * (nodes ? nodes : 1),
            most = REQUEST_CELLS / (cells ? cells : 1), n = 0;
@@ -392,15 +393,15 @@ const json_t *gather_metric(const struct gather *g, const char *name)
     return NULL;
 }
 
-static struct wanted want(struct report_measure *m, struct str metric, const char *tag,
-                          bool counter, enum detail detail)
+static struct measure_request request_of(struct report_measure *m, struct str metric,
+                                         const char *tag, bool counter, enum detail detail)
 {
     *m = (struct report_measure){.metric = metric, .counter = counter};
-    return (struct wanted){m, tag, counter, detail};
+    return (struct measure_request){m, tag, counter, detail};
 }
 
-// The metrics that are not from sonde's own sources, but from programs.
-static size_t want_own(struct gather *g, struct wanted *out)
+// Selects the metrics that programs have emitted, not sonde's own sources.
+static size_t request_own(struct gather *g, struct measure_request *out)
 {
     struct report *r = g->report;
     for (size_t i = 0; i < json_array_size(g->metrics); i++) {
@@ -412,8 +413,8 @@ static size_t want_own(struct gather *g, struct wanted *out)
             continue;
         if (r->own_total++ >= REPORT_OWN_MAX)
             continue;
-        out[r->own_count] =
-            want(&r->own[r->own_count], name, NULL, kind && strcmp(kind, "counter") == 0, DRAWN);
+        out[r->own_count] = request_of(&r->own[r->own_count], name, NULL,
+                                       kind && strcmp(kind, "counter") == 0, DRAWN);
         r->own_count++;
     }
     return r->own_count;
@@ -421,18 +422,18 @@ static size_t want_own(struct gather *g, struct wanted *out)
 
 int gather_measures(struct gather *g, bool drawn)
 {
-    struct wanted all[REPORT_MEASURES_COUNT + REPORT_OWN_MAX];
+    struct measure_request all[REPORT_MEASURES_COUNT + REPORT_OWN_MAX];
     size_t count = 0;
     for (enum report_measure_id i = 0; i < REPORT_MEASURES_COUNT; i++) {
-        struct wanted one =
-            want(&g->report->measures[i], str_of(table[i].metric), table[i].tag, table[i].counter,
-                 drawn && is_drawn(i)     ? DRAWN
-                 : drawn || has_course(i) ? WITH_BUCKETS
-                                          : WITHOUT_BUCKETS);
+        struct measure_request one = request_of(&g->report->measures[i], str_of(table[i].metric),
+                                                table[i].tag, table[i].counter,
+                                                drawn && is_drawn(i)     ? DRAWN
+                                                : drawn || has_course(i) ? WITH_BUCKETS
+                                                                         : WITHOUT_BUCKETS);
         if (gather_metric(g, table[i].metric))
             all[count++] = one;
     }
     if (drawn)
-        count += want_own(g, all + count);
+        count += request_own(g, all + count);
     return request_all(g, all, count);
 }

@@ -1,7 +1,7 @@
 // gather_spans.c - the spans of a report: a row for each name, with the idle share of the GPUs
 // within them.
 //
-// A member is the source of consecutive spans: the rank, worker or process of a node, as in
+// A member is a source of consecutive spans: a rank, worker or process of a node, as in
 // /sonde/v1/findings.
 #include "base/array.h"
 #include "base/hash.h"
@@ -14,26 +14,27 @@
 #include <stdlib.h>
 
 enum {
-    SPANS_READ_MAX = 100000, // 50 MB as JSON; later ones are ignored
-    GPU_NAMES_MAX = 4,       // names whose GPU data are requested
-    GPU_CELLS_MAX = 40000,   // spans x GPUs of such a request
+    SPANS_READ_MAX = 100000, // 50 MB as JSON; further spans are ignored
+    GPU_NAMES_MAX = 4,       // number of names for which GPU data are requested
+    GPU_CELLS_MAX = 40000,   // limit of spans x GPUs in such a request
     GPU_SPANS_MAX = 1000,
     MEMBER_SPANS_LEAST = 3, // a member with fewer spans is not judged
 };
 
-static const double used_percent = 5; // a GPU below this does not work for the spans
+static const double used_percent = 5; // a GPU below this use does not work for the spans
 static const double gpu_share_least = 0.3;
 static const double inner_share_least = 0.1;
 
-// Ids are unique only within the recording of a node. No padding: it is a key of a map.
+// Identifies a span, because ids are unique only within the recording of a node. It has no padding,
+// because it is a key of a map.
 struct span_key {
-    uint64_t node; // a hash of its name
+    uint64_t node; // a hash of the node's name
     int64_t id;
 };
 
 struct span {
     struct span_key key, parent;
-    int64_t start_ns, end_ns; // end 0: open
+    int64_t start_ns, end_ns; // end_ns 0: the span is open
     size_t name, member;
 };
 
@@ -46,7 +47,7 @@ struct member {
 
 struct name {
     struct str text;
-    size_t order; // index of the first struct span, sorted by name
+    size_t order; // index of the first struct span of this name, sorted by name
     size_t count, unfinished;
     double sum_s;
 };
@@ -141,7 +142,7 @@ static int take_span(struct spans *s, const json_t *row)
         rc = take_member(s, row, p->name, &p->member);
     if (rc)
         return rc;
-    // The span ended only because its process ended.
+    // Ignore the end of a span that ended only because its process ended.
     if (!p->end_ns || json_object_get(json_object_get(row, "tags"), STORE_UNFINISHED_TAG)) {
         s->names[p->name].unfinished++;
         return 0;
@@ -225,8 +226,8 @@ static size_t largest(const double *values, size_t count)
     return most;
 }
 
-// The name whose spans lie within those of `name` and take the most time; and the name whose spans
-// contain most of the time of `name`.
+// Finds the name whose spans lie within those of `name` and take the most time, and the name whose
+// spans contain most of the time of `name`.
 static int find_nested(struct spans *s, size_t name, struct report_span *out)
 {
     double *inner = calloc(s->name_count, sizeof *inner),
@@ -299,7 +300,7 @@ static int ask_gpus(struct spans *s, size_t name, struct report_span *out)
     const struct name *n = &s->names[name];
     size_t gpus = r->measures[REPORT_GPU].count, most = GPU_CELLS_MAX / gpus, count = 0;
     most = most > GPU_SPANS_MAX ? GPU_SPANS_MAX : most < 1 ? 1 : most;
-    // Selects the middle ones if there are more.
+    // If there are more spans, select those in the middle.
     size_t from = n->count > most ? (n->count - most) / 2 : 0,
            to = n->count > most ? from + most : n->count;
     struct sonde_result *result = NULL;
@@ -328,7 +329,7 @@ static int ask_gpus(struct spans *s, size_t name, struct report_span *out)
     return rc;
 }
 
-// ---------------------------------------------------------------- all of them
+// ---------------------------------------------------------------- all spans
 
 static int longest_first(const void *a, const void *b)
 {

@@ -1,12 +1,12 @@
-// gather_traced.c - what `sonde run --trace` has recorded: totals only, summed on the server,
-// because each rank has series of its own for each file and each operation.
+// gather_traced.c - the data that `sonde run --trace` has recorded. It requests totals only, which
+// the server sums up, because each rank has series of its own for each file and each operation.
 #include "base/array.h"
 #include "report/gather.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-// These counters begin at 0 with the program, so that their largest value is their total.
+// These counters begin at 0 with the program, so their largest value is their total.
 static const char *const expressions[] = {
     "sum:0all-max:io_file_bytes{file=*,op=*}",
     "sum:0all-max:io_file_calls{file=*,op=*}",
@@ -15,7 +15,7 @@ static const char *const expressions[] = {
 };
 enum { BYTES, CALLS, SECONDS, COLLECTIVE, EXPRESSIONS };
 
-// They are not metrics of the user's own.
+// These metrics do not count as the user's own.
 static const char *const names[] = {"io_calls",
                                     "io_bytes",
                                     "io_seconds",
@@ -93,17 +93,17 @@ int gather_traced(struct gather *g)
 {
     struct report *r = g->report;
     struct sonde_result *result = NULL;
-    const char *asked[EXPRESSIONS];
+    const char *available[EXPRESSIONS];
     size_t query_of[EXPRESSIONS], count = 0;
     for (size_t i = 0; i < EXPRESSIONS; i++) {
         if (!gather_metric(g, i == COLLECTIVE ? "mpi_collective_seconds" : "io_file_bytes"))
             continue;
         query_of[count] = i;
-        asked[count++] = expressions[i];
+        available[count++] = expressions[i];
     }
     if (!count)
         return 0;
-    int rc = gather_ask(g, asked, count, NULL, r->first_ns, r->to_ns, &result);
+    int rc = gather_ask(g, available, count, NULL, r->first_ns, r->to_ns, &result);
     if (rc == -EFBIG || rc == -ETIME || rc == -ETIMEDOUT || rc == -EBUSY || rc == -EINVAL) {
         gather_note_missing(g, "traced files and collectives");
         return 0;

@@ -47,7 +47,8 @@ static void write_run(const struct report *r, struct buf *out)
     buf_free(&b);
 }
 
-// Keeps options together: a browser breaks lines behind the hyphens of --exclude-file.
+// Writes advice. Keeps options together, because a browser breaks lines after the hyphens of
+// --exclude-file.
 static void put_advice(struct str advice, struct buf *out)
 {
     buf_add_str(out, STR("<p>"));

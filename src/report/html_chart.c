@@ -9,10 +9,10 @@
 enum {
     WIDTH = 640,
     HEIGHT = 160,
-    LEFT = 116, // labels of values: "953.7 MiB/s" with the letters of a small screen
+    LEFT = 116, // labels of values: "953.7 MiB/s" in the font of a small screen
     TOP = 10,
     BOTTOM = 26,    // labels of times
-    ROWS_TALL = 24, // of a heat map; more rows are lower
+    ROWS_TALL = 24, // rows of a heat map up to which they are tall; with more rows, each is lower
 };
 
 void html_escape(struct buf *out, struct str text)
@@ -62,7 +62,7 @@ static void widen(struct scale *s, const double *values, size_t count)
     }
 }
 
-// Begins at 0 unless the values are far from it.
+// Computes the scale. It begins at 0 unless the values are far from 0.
 static struct scale scale_of(const struct report *r, const struct report_measure *m)
 {
     struct scale s = {(double)NAN, (double)NAN};
@@ -95,8 +95,8 @@ static double y_of(const struct scale *s, double value)
 
 // ---------------------------------------------------------------- shapes
 
-// The typical number of buckets between two values: nine of ten distances are at most this. A
-// metric that is sampled less often than the buckets would otherwise seem to have gaps.
+// Returns the typical number of buckets between two values: nine of ten distances are at most this.
+// Without it, a metric that is sampled less often than the buckets would seem to have gaps.
 static size_t usual_step(const double *values, size_t count)
 {
     size_t distances[REPORT_BUCKETS_MAX + 2] = {0}, all = 0, last = 0;
@@ -117,8 +117,8 @@ static size_t usual_step(const double *values, size_t count)
     return step;
 }
 
-// A path through the values; gaps where they are missing. A value with gaps on both sides is a
-// small circle.
+// Draws a path through the values, with gaps where they are missing. A value with gaps on both
+// sides becomes a small circle.
 static void draw_line(const struct report *r, const struct scale *s, const double *values,
                       const char *class, struct buf *out)
 {
@@ -229,7 +229,7 @@ static void begin_figure(const char *title, struct str metric, struct buf *out)
     buf_add_str(out, STR("</figcaption>"));
 }
 
-// Range and mean of the lines' means, bucket by bucket.
+// For each bucket, the range and mean of the lines' means.
 struct summary_lines {
     double least[REPORT_BUCKETS_MAX + 2], greatest[REPORT_BUCKETS_MAX + 2],
         mean[REPORT_BUCKETS_MAX + 2];
@@ -278,7 +278,8 @@ void chart_lines(const struct report *r, const struct report_measure *m, const c
     char unit[WORDS_MAX], class[24];
     if (isnan(s.least) || r->bucket_count > REPORT_BUCKETS_MAX + 2)
         return;
-    bool watts = m->counter && str_eq(m->unit, STR("joules")); // a rate of energy is power
+    // the rate of an energy counter is power
+    bool watts = m->counter && str_eq(m->unit, STR("joules"));
     snprintf(unit, sizeof unit, "%.*s%s", watts ? 5 : (int)m->unit.size,
              watts ? "watts" : m->unit.data, m->counter && !watts ? "/s" : "");
     begin_figure(title, m->metric, out);

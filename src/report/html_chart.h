@@ -15,8 +15,8 @@ enum { CHART_LINES_MAX = 8 };
 
 void html_escape(struct buf *out, struct str text);
 
-// Labels below the chart: the time since the start, or the numbers of what was measured, with
-// bucket_ns of them in a bucket.
+// Labels below the chart: the time since the start, or the numbers of the measured values, of which
+// a bucket contains bucket_ns.
 enum chart_axis { CHART_ELAPSED, CHART_NUMBERS };
 
 // Draws nothing if no bucket has a value.

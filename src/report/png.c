@@ -41,7 +41,7 @@ static void add_u32(struct buf *b, uint32_t value)
     buf_add(b, bytes, sizeof bytes);
 }
 
-// Length, type, data, checksum of type and data.
+// Appends a chunk: length, type, data, checksum of type and data.
 static void add_chunk(struct buf *b, const char type[4], const void *data, size_t size)
 {
     add_u32(b, (uint32_t)size);
@@ -58,7 +58,8 @@ static void add_header(struct buf *b, size_t width, size_t height)
     uint8_t palette[3 * (PNG_COLOURS + 1)], alpha[PNG_COLOURS + 1];
     add_u32(&header, (uint32_t)width);
     add_u32(&header, (uint32_t)height);
-    buf_add(&header, "\x08\x03\0\0", 5); // 8 bits of a palette; deflated, no filter, not interlaced
+    // 8 bits with a palette; deflated, without filter, not interlaced
+    buf_add(&header, "\x08\x03\0\0", 5);
     buf_add(b, "\x89PNG\r\n\x1a\n", 8);
     add_chunk(b, "IHDR", header.data, header.size);
     b->failed |= header.failed;

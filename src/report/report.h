@@ -19,13 +19,13 @@ enum {
     REPORT_BUCKETS_MAX = 240,
     REPORT_CELLS_MAX = 60000, // buckets of all nodes
     REPORT_FINDINGS_MAX = 64,
-    REPORT_OWN_MAX = 8,    // metrics of the user's programs that are drawn
-    REPORT_SPANS_MAX = 64, // names of spans
+    REPORT_OWN_MAX = 8,    // maximum number of drawn metrics of the user's programs
+    REPORT_SPANS_MAX = 64, // maximum number of span names
     REPORT_TEXT_COLUMNS = 80,
 };
 
-// MEASURE(ID, metric, tag, kind): `tag` distinguishes the series of a node; COUNTER: buckets have
-// the change per second, `total` is the growth over the run.
+// MEASURE(ID, metric, tag, kind): `tag` distinguishes the series of a node. COUNTER: buckets
+// contain the change per second, and `total` is the growth over the run.
 #define REPORT_MEASURES(MEASURE)                                                \
     MEASURE(CPU, "cpu_percent", "", GAUGE)                                      \
     MEASURE(CPU_BUSIEST, "cpu_core_max_percent", "", GAUGE)                     \
@@ -68,10 +68,10 @@ enum report_measure_id {
 };
 
 struct report_line {
-    struct str host, part; // part: the value of the measure's tag; empty: the node itself
+    struct str host, part; // part: value of the measure's tag; empty: the whole node
     double points;         // number of points in its statistics
-    double mean, peak;     // of all points; for a counter: of the buckets' rates
-    double total;          // for a counter: its growth; else NaN
+    double mean, peak;     // over all points; for a counter, over the buckets' rates
+    double total;          // growth of a counter; else NaN
     const double *buckets; // report.bucket_count values
 };
 
@@ -80,7 +80,7 @@ struct report_measure {
     bool counter;
     const struct report_line *lines; // sorted by host and part, in the natural order
     size_t count;
-    // of all points of all lines, for each bucket; NULL: not requested
+    // over all points of all lines, for each bucket; NULL: not requested
     const double *least, *greatest;
 };
 
@@ -93,37 +93,37 @@ struct report_span {
     struct str name;
     uint64_t count, unfinished;
     double total_s, mean_s, p50_s, p95_s, max_s;
-    // of the run: the largest total time of a member, divided by the time of the run
+    // share of the run: the largest total time of a member, divided by the time of the run
     double share;
     size_t members; // number of ranks, workers, processes or nodes
     // largest mean of a member divided by the mean of all members; NaN: one member
     double imbalance;
-    struct str slowest; // that member, "host=n1,rank=3"
+    struct str slowest; // this member, "host=n1,rank=3"
     double gpu_idle;    // share of GPU samples within the spans that are below 5 %; NaN: unknown
     double gpu_samples;
-    struct str outer;   // the span that most of its time is within; empty: none
+    struct str outer;   // the span that contains most of its time; empty: none
     struct str inner;   // the span within it that takes the most time; empty: none
-    double inner_share; // of its time
+    double inner_share; // time of `inner` as a share of its time
 };
 
 struct report_straggler {
     struct str what, member; // metric or span; "host=n2,rank=3"
     bool span, now;          // now: until the end of the run
     double factor;
-    struct str against; // "others", "own best"
+    struct str against; // "others" or "own best"
     uint64_t rounds;
     int64_t since_ns, until_ns;
 };
 
-// What --trace io has recorded of a file, over all ranks and nodes.
+// The data of --trace io for a file, over all ranks and nodes.
 struct report_file {
     struct str path; // "other": all files without series of their own
     double read, written, calls;
     double seconds; // of the series with the longest time
 };
 
-// The time of a rank in the collectives of a communicator that no rank leaves before the last one
-// has entered (--trace mpi).
+// The time of a rank in collectives of a communicator. Only collectives count that no rank leaves
+// before the last rank has entered (--trace mpi).
 struct report_waiting {
     struct str rank, comm;
     double seconds;
@@ -135,8 +135,8 @@ struct report_finding {
     const char *kind; // a stable identifier: "gpu_idle"
     enum report_sureness sureness;
     double weight;       // share of the run or of the resource, 0 to 1
-    struct str title;    // one line: the problem with its figure
-    struct str evidence; // the figures behind it
+    struct str title;    // one line: the problem with its main figure
+    struct str evidence; // the figures that prove it
     struct str advice;
     double value;     // the figure in the title
     const char *unit; // of the value: "ratio", "bytes", "seconds", …
@@ -144,13 +144,13 @@ struct report_finding {
     // the expression for `sonde query` that shows the evidence; empty: none
     struct str m;
     struct str span;          // name for --per-span; empty: none
-    struct str member;        // that is slow, "host=n1,rank=3"; empty: it is about all
+    struct str member;        // the slow member, "host=n1,rank=3"; empty: it is about all members
     int64_t start_ns, end_ns; // range of the evidence, whole seconds
 };
 
 struct report_energy {
     double node_joules, gpu_joules, total_joules; // NaN: unknown
-    double grams_co2;                             // NaN: no emission factor
+    double grams_co2;                             // NaN: the emission factor is unknown
     struct str covers;                            // "processors, memory, GPUs"
 };
 
@@ -167,15 +167,16 @@ enum { REPORT_USES_MAX = 16 };
 
 struct report {
     struct arena *arena;
-    struct str where; // the argument that selects this run in commands; empty: the default
+    struct str where; // argument that selects this run in commands; empty: the default run
     // the run
     struct str job, name, command, note, commit, branch, directory, version;
     const struct report_key *tags, *environment;
     size_t tag_count, environment_count;
     int level;
-    bool running, ended;      // both false: the launcher was killed, or the run is unknown
-    int64_t start_ns, end_ns; // of the command; while it runs, or if unknown, of the points
-    int exit_code;            // valid if it ended
+    bool running, ended; // both false: the launcher was killed, or the run is unknown
+    // times of the command; if it runs or they are unknown, those of the points
+    int64_t start_ns, end_ns;
+    int exit_code; // valid if it ended
     unsigned restarts;
     // where
     const struct report_node *nodes;
@@ -192,17 +193,17 @@ struct report {
     size_t own_count, own_total;
     struct report_span spans[REPORT_SPANS_MAX];
     size_t span_count, span_total;
-    bool spans_cut; // only the first ones were read
+    bool spans_cut; // only the first spans were read
     const struct report_straggler *stragglers;
     size_t straggler_count;
     const struct report_file *files;
     const struct report_waiting *waiting;
-    size_t file_count, waiting_count; // 0: not traced
+    size_t file_count, waiting_count; // 0: the run was not traced
     // conclusions: summary.h, findings.h
     struct report_use uses[REPORT_USES_MAX];
     size_t use_count;
     struct report_energy energy;
-    double grams_per_kwh; // NaN: not given
+    double grams_per_kwh; // NaN: unknown
     // sorted by sureness and weight, the highest first
     struct report_finding findings[REPORT_FINDINGS_MAX];
     size_t finding_count;
@@ -213,17 +214,17 @@ static inline double report_seconds(const struct report *r)
     return (double)(r->to_ns - r->from_ns) / 1e9;
 }
 
-// Writes the `sonde query` command for a finding, quoted for a shell. Empty if it has no
-// expression.
+// Writes the `sonde query` command for a finding, quoted for a shell. Writes nothing if the finding
+// has no expression.
 void report_query_line(const struct report *r, const struct report_finding *f, struct buf *out);
 
 void report_text(const struct report *r, struct buf *out);
 void report_json(const struct report *r, struct buf *out);
-void report_spans_json(const struct report *r, struct buf *out); // its member "spans" alone
+void report_spans_json(const struct report *r, struct buf *out); // only the JSON member "spans"
 // One file without references to others.
 void report_html(const struct report *r, struct buf *out);
-// Writes the lines at the end of `sonde run`, each with the prefix "sonde: "; none if the report
-// has no findings.
+// Writes the lines at the end of `sonde run`, each with the prefix "sonde: ". Writes nothing if the
+// report has no findings.
 void report_brief(const struct report *r, struct buf *out);
 
 #endif

@@ -39,7 +39,7 @@ static size_t columns_of(struct str s)
     return columns;
 }
 
-// Writes the text behind `first`, wrapped; later lines begin at `indent`.
+// Writes the text after `first`, wrapped. Later lines begin at `indent`.
 static void wrap(struct buf *out, const char *first, size_t indent, struct str text)
 {
     struct buf safe = {0};
@@ -130,7 +130,7 @@ static void write_findings(const struct report *r, struct buf *out)
         wrap(out, "    > ", 6, f->advice);
         b.size = 0;
         report_query_line(r, f, &b);
-        if (b.size) { // one line, so that users can copy it
+        if (b.size) { // on one line, so that users can copy it
             buf_add_str(out, STR("    $ "));
             printable_add(out, buf_str(&b));
             buf_add_char(out, '\n');
@@ -239,7 +239,7 @@ void report_brief(const struct report *r, struct buf *out)
     for (size_t i = 0; i < r->use_count; i++) {
         const struct report_use *u = &r->uses[i];
         if (strcmp(u->name, "GPU") != 0 && strcmp(u->name, "GPU memory") != 0)
-            continue; // earlier lines contain the others
+            continue; // earlier lines contain the other figures
         words_share(u->mean / u->total, text);
         buf_printf(&b, "%s%s %s", b.size ? "; " : "", u->name, text);
     }

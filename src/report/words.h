@@ -6,21 +6,21 @@
 
 enum { WORDS_MAX = 48 };
 
-// "3.2 cores", "1.5 GiB", "12.4 MiB/s", "0.31 s". NaN is "-".
+// Writes a value: "3.2 cores", "1.5 GiB", "12.4 MiB/s", "0.31 s". NaN is "-".
 void words_value(double value, const char *unit, char out[WORDS_MAX]);
-// "38 %", "0.4 %". NaN is "-".
+// Writes a share: "38 %", "0.4 %". NaN is "-".
 void words_share(double share, char out[WORDS_MAX]);
-// "2026-11-23 09:15:00", local time.
+// Writes a local time: "2026-11-23 09:15:00".
 void words_time(int64_t t_ns, char out[WORDS_MAX]);
-// "3.2 s", "4 min 10 s".
+// Writes a duration: "3.2 s", "4 min 10 s".
 void words_duration(int64_t ns, char out[WORDS_MAX]);
-// "1.2 kWh", "45 Wh".
+// Writes an energy: "1.2 kWh", "45 Wh".
 void words_energy(double joules, char out[WORDS_MAX]);
-// "sure", "likely", "possible".
+// Returns "sure", "likely" or "possible".
 const char *words_sureness(enum report_sureness s);
-// "ended with exit code 0", "runs", …
+// Writes the end of the run: "ended with exit code 0", "runs", …
 void words_end(const struct report *r, char out[WORDS_MAX]);
-// "4 nodes: n0, n1, n2, n3" or "64 nodes: n0, n1, n2 … n63".
+// Writes "4 nodes: n0, n1, n2, n3" or "64 nodes: n0, n1, n2 … n63".
 void words_nodes(const struct report *r, struct buf *out);
 
 #endif

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { NODE_MEMORY_BYTES = 4 << 20 }; // of its writer; it needs far less
+enum { NODE_MEMORY_BYTES = 4 << 20 }; // memory limit of the node's writer, which needs far less
 
-// The file need not survive a crash, so nothing waits for the disk.
+// The file need not survive a crash, so a sync does nothing.
 static int no_sync(void *user, int fd)
 {
     (void)user, (void)fd;
@@ -102,7 +102,7 @@ void simulated_node_remove(struct simulated_node *n)
     *n = (struct simulated_node){0};
 }
 
-// ---- answering ----
+// ---- answers ----
 
 static int open_view(void *user, struct wire_view *out, struct error *e)
 {

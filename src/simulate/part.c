@@ -24,14 +24,14 @@ struct part {
     struct wire_loop *loop;
     struct wire_settings settings;
     struct member *members;
-    size_t count, open; // open: the first so many are connected
+    size_t count, open; // open: number of connected nodes, which are the first ones
     double *row;
 };
 
 static int make_nodes(struct part *p, struct error *e)
 {
     const struct part_options *o = p->o;
-    // Node 0 belongs to the aggregator.
+    // Node 0 belongs to the aggregator's process.
     for (size_t i = 1 + o->number; i < o->nodes; i += o->parts) {
         int rc = simulated_node_make(&p->members[p->count].node, o->folder, i, o->metrics, o->job,
                                      o->interval_ns, o->start_ns, o->now_ns, e);
@@ -70,7 +70,7 @@ static int make_hub(struct part *p, struct member *m, struct error *e)
     return rc;
 }
 
-// The port of node `number`; waits until it is known. Returns 0 when the part must end.
+// Waits until the port of node `number` is known, and returns it. Returns 0 when the part must end.
 static int port_of(struct part *p, size_t number)
 {
     const struct part_shared *s = p->o->shared;
@@ -101,8 +101,8 @@ static int make_link(struct part *p, struct member *m, struct error *e)
     return rc;
 }
 
-// Waits until all but `most` of the first `count` links are connected, or for PATIENCE_NS; slower
-// ones connect later. Returns false when the part must end.
+// Waits until all but `most` of the first `count` links are connected, at most for PATIENCE_NS;
+// slower links connect later. Returns false when the part must end.
 static bool wait_for_links(struct part *p, size_t count, size_t most)
 {
     int64_t until_ns = clock_monotonic_ns() + PATIENCE_NS;
@@ -138,7 +138,7 @@ static int start(struct part *p, struct error *e)
         rc = make_hub(p, &p->members[i], e);
     for (size_t i = 0; i < p->count && rc == 0; i++) {
         rc = make_link(p, &p->members[i], e);
-        // At most as many at once as a hub accepts before they have proved the key.
+        // Do not start more links at once than a hub accepts before they have proved the key.
         if (rc == 0 && !wait_for_links(p, i + 1, HUB_STRANGERS_DEFAULT / 4 / o->parts))
             rc = error_set(e, -ECANCELED, "the simulation ends");
     }
@@ -160,7 +160,7 @@ static void sample(struct part *p)
         }
         for (size_t i = 0; i < p->count; i++)
             simulated_node_sample(&p->members[i].node, o->metrics, o->start_ns, next_ns, p->row);
-        // A late part leaves samples out.
+        // A part that is late skips samples.
         next_ns += o->interval_ns;
         if (now_ns - next_ns > NS_PER_S)
             next_ns = (now_ns / o->interval_ns + 1) * o->interval_ns;

@@ -1,13 +1,14 @@
-// part.h - a process with its share of the simulated nodes: every parts-th of them. Other processes
-// have the other parts and the aggregator.
+// part.h - a process that simulates a share of the nodes. Of N parts, each has every N-th node. The
+// other parts and the aggregator are other processes.
 //
 //   sonde simulate ─┬─ aggregator, hub ◀──TCP── links ┐
 //                   ├─ part 0: nodes 1, 4, 7, …       ├ each node has a link; relays also have a
 //                   ├─ part 1: nodes 2, 5, 8, …       │ hub (wire/tree.h)
 //                   └─ part 2: nodes 3, 6, 9, …       ┘
 //
-// A simulation has several parts, because descriptors and mappings are limited per process, and to
-// use several processors. Parts exchange the ports of their hubs through shared memory.
+// A simulation has several parts, because the number of descriptors and mappings of a process is
+// limited, and so that it uses several processors. Parts exchange the ports of their hubs through
+// shared memory.
 #ifndef SONDE_SIMULATE_PART_H
 #define SONDE_SIMULATE_PART_H
 
@@ -17,18 +18,19 @@
 #include <stdatomic.h>
 
 struct part_shared {
-    atomic_int hub_port;        // of the aggregator; 0: unknown yet
-    atomic_size_t filled, open; // nodes with a complete history; connected nodes
-    atomic_ushort ports[];      // of node i's hub; 0: none, or none yet
+    atomic_int hub_port; // port of the aggregator's hub; 0: unknown yet
+    // number of nodes with a complete history; number of connected nodes
+    atomic_size_t filled, open;
+    atomic_ushort ports[]; // port of each node's hub; 0: none, or unknown yet
 };
 
 struct part_options {
-    size_t number, parts, nodes; // nodes: all of the simulation
+    size_t number, parts, nodes; // nodes: number in the whole simulation
     const struct simulated_metrics *metrics;
     const char *folder, *job;
     uint8_t key[WIRE_KEY_BYTES];
     size_t fanout;
-    int64_t interval_ns, start_ns; // start_ns: of the history
+    int64_t interval_ns, start_ns; // start_ns: start of the history
     // end of the history; the first new sample is at the first multiple of the interval from here
     // on
     int64_t now_ns;
@@ -36,11 +38,11 @@ struct part_options {
     struct part_shared *shared;
 };
 
-// the file, for writing and reading, and both ends of a connection
+// for the file (writing and reading), and both ends of a connection
 enum { PART_NODE_DESCRIPTORS = 4 };
 
-// Runs in the new process: writes "ready" or "error TEXT" to the control descriptor, then samples
-// until that is closed. Returns the exit code.
+// Runs a part in the new process: writes "ready" or "error TEXT" to the control descriptor, then
+// samples until the other end of the descriptor is closed. Returns the exit code.
 int part_run(const struct part_options *o);
 
 #endif

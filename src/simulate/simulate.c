@@ -22,18 +22,18 @@
 #include <unistd.h>
 
 enum {
-    SPARE_DESCRIPTORS = 300, // of each process, for all other uses than nodes
+    SPARE_DESCRIPTORS = 300, // descriptors of each process that nodes do not use
     LINE_BYTES = 600,
     PROGRESS_MS = 500,
     STOP_MS = 10000,
-    NODE_MAPPINGS = 8, // of memory, upper limit
+    NODE_MAPPINGS = 8, // upper limit of a node's memory mappings
     MAPPINGS_DEFAULT = 65530,
 };
 
 struct process {
-    pid_t pid; // 0: it has ended
+    pid_t pid; // 0: the process has ended
     int control;
-    char line[LINE_BYTES]; // its output so far
+    char line[LINE_BYTES]; // received output
     size_t size;
     bool ready;
 };
@@ -71,8 +71,8 @@ static size_t mappings_max(void)
     return most;
 }
 
-// Chooses as many processes as processors, or more if one cannot have enough descriptors or
-// mappings for its share.
+// Chooses the number of processes: as many as processors, or more if a process cannot have enough
+// descriptors or mappings for its share.
 static int choose_parts(struct simulation *s, struct error *e)
 {
     struct rlimit limit = {0};
@@ -101,7 +101,7 @@ static int choose_parts(struct simulation *s, struct error *e)
     return 0;
 }
 
-// ---- beginning ----
+// ---- starting ----
 
 static int make_folders(struct simulation *s, struct error *e)
 {
@@ -209,9 +209,9 @@ static int serve(struct simulation *s, struct error *e)
     return 0;
 }
 
-// ---- what happens ----
+// ---- events ----
 
-// Reads the output of a part. Its failure at the start becomes ours.
+// Reads the output of a part. If the part fails at the start, the simulation fails, too.
 static int read_part(struct process *p, struct error *e)
 {
     ssize_t n = recv(p->control, p->line + p->size, sizeof p->line - 1 - p->size, MSG_DONTWAIT);
@@ -308,7 +308,7 @@ static int wait_for_parts(struct simulation *s, struct error *e)
     return rc;
 }
 
-// ---- while it runs ----
+// ---- running ----
 
 static void say_where(const struct simulation *s)
 {
@@ -363,7 +363,7 @@ static int go_on(struct simulation *s, struct error *e)
     return rc;
 }
 
-// ---- the end ----
+// ---- ending ----
 
 static void stop(struct simulation *s)
 {
@@ -402,7 +402,7 @@ static void clean_up(struct simulation *s)
         simulated_node_remove(&s->own);
     if (s->folder[0] && (rmdir(s->head), folder_remove(s->folder, &e) < 0))
         log_warning("%s", e.text);
-    rmdir(s->base); // unless another process uses it
+    rmdir(s->base); // fails if another process uses the folder
     if (s->shared)
         munmap(s->shared, s->shared_bytes);
     simulated_metrics_free(&s->metrics);

@@ -3,8 +3,8 @@
 //
 // Memory and disk: a node's file is at most simulated_file_bytes() (1 MiB and 8 KiB a metric: 1.8
 // MiB with 100 metrics), most of it page cache; its reader, writer and connection take some 100
-// KiB. So 1,000 nodes take at most 2 GiB and 10,000 at most 19 GiB of disk, of which as much lies
-// in memory as there is room for.
+// KiB. So 1,000 nodes take at most 2 GiB of disk, and 10,000 at most 19 GiB. The page cache holds
+// as much of it as there is free memory.
 #ifndef SONDE_SIMULATE_SIMULATE_H
 #define SONDE_SIMULATE_SIMULATE_H
 
@@ -19,7 +19,7 @@ struct simulate_options {
     double rate_s, history_s;
     uint64_t seed;
     bool quiet;
-    struct aggregator_options serve; // listen, port, limits, …; this module sets the rest
+    struct aggregator_options serve; // listen, port, limits, …; simulate_run sets the other members
     char *const *command;            // ends with NULL; NULL or empty: run until Ctrl-C
 };
 

@@ -42,7 +42,7 @@ static const struct simulated_metric custom[] = {
 };
 enum { CUSTOM = sizeof custom / sizeof custom[0], SLOW_METRIC = 1 };
 
-// Mixes two numbers to one, evenly distributed (the finalizer of splitmix64).
+// Mixes two numbers into one, evenly distributed (the finalizer of splitmix64).
 static uint64_t mix(uint64_t a, uint64_t b)
 {
     uint64_t x = a + 0x9e3779b97f4a7c15U * (b + 1);
@@ -51,12 +51,12 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return x ^ (x >> 31);
 }
 
-static double share(uint64_t x) // from 0 to 1
+static double share(uint64_t x) // returns a number from 0 to 1
 {
     return (double)(x >> 11) * 0x1p-53;
 }
 
-// Chooses the movement of a metric of which only the unit is known.
+// Chooses how a metric moves if only its unit is known.
 static void shape(struct simulated_metric *m, uint64_t seed)
 {
     // a state: the GPU is up, and not throttled
@@ -135,7 +135,7 @@ void simulated_row(const struct simulated_metrics *m, size_t node, int64_t start
         double swing = m->wave[(size_t)((turns - floor(turns)) * SIMULATED_WAVE) % SIMULATED_WAVE];
         double value;
         if (x->definition.kind == STORE_COUNTER) {
-            // Only the rate swings, by a tenth, so the counter never falls.
+            // Only the rate swings, by a tenth, so the counter never decreases.
             value = x->a_second * (seconds + 0.1 * x->period_s / (2 * PI) * (swing + 1));
         } else {
             value = x->level + x->swing * swing + x->noise * (2 * share(mix(of_time, i)) - 1);

@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 
-// Other threads and processes read it while it is written.
+// Copies words that other threads and processes may be reading at the same time.
 void append_words(uint8_t *to, const void *from, size_t words)
 {
     uint64_t *at = (uint64_t *)(void *)to;
@@ -74,8 +74,8 @@ uint64_t append_tail_limit(const struct store *s)
     return limit > s->limits.size_bytes / 4 ? s->limits.size_bytes / 4 : limit;
 }
 
-// As many rows as memory allows: each new tail takes at most an eighth of the remaining memory, or
-// an even share of all memory.
+// Returns the number of rows for a new tail, as many as memory allows. The tail takes at most an
+// eighth of the remaining memory, or an even share of all memory.
 static uint32_t rows_of_tail(const struct store *s, uint64_t row_bytes)
 {
     uint64_t limit = append_tail_limit(s), rows_max = TAIL_VALUES_MAX * sizeof(double) / row_bytes;
@@ -90,8 +90,8 @@ static uint32_t rows_of_tail(const struct store *s, uint64_t row_bytes)
     return rows > rows_max ? (uint32_t)rows_max : rows ? (uint32_t)rows : 1;
 }
 
-// Seals tails of sets in turn, skipping tails smaller than the average, until a new tail of `bytes`
-// fits within the limit.
+// Seals tails of sets in turn until a new tail of `bytes` fits within the limit. Skips tails that
+// are smaller than the average.
 static int make_memory(struct store *s, uint64_t bytes)
 {
     uint64_t limit = append_tail_limit(s);
@@ -223,9 +223,9 @@ int store_append(struct store *s, uint32_t series, int64_t t_ns, double value)
     return 0;
 }
 
-// Appends leading points with one publication, up to the first point that does not fit into the
-// tail or needs special treatment. Returns the number of points appended; store_append handles the
-// next one.
+// Appends the leading points and publishes them once. Stops at the first point that does not fit
+// into the tail or needs special treatment; store_append handles that point. Returns the number of
+// appended points.
 static size_t append_run(struct store *s, const struct store_point *points, size_t count)
 {
     if (writer_is_cut(s) || spill_in_use(s) || s->tails.points.slot == EXTENT_NO_SLOT)
@@ -241,7 +241,7 @@ static size_t append_run(struct store *s, const struct store_point *points, size
             break;
         if (p->t_ns > newest) {
             if (s->limits.window_ns)
-                break; // this point moves the limit below which points are too old
+                break; // this point moves the time limit before which points are too old
             newest = p->t_ns;
         }
         if (store_is_missing(p->value))
@@ -290,7 +290,7 @@ int append_event(struct store *s, struct str record)
     append_words(s->file.base + s->tails.events.offset + s->tails.events.used, record.data,
                  record.size / 8);
     publish(s, &s->tails.events, s->tails.events.used + (uint32_t)record.size,
-            INT64_MIN); // events do not change the newest time of a point
+            INT64_MIN); // events do not change the newest time of points
     return 0;
 }
 

@@ -135,7 +135,8 @@ int block_put_set(struct buf *out, const struct block_source *source, const int6
     return block_end(out, start, &h);
 }
 
-// Bytes per time stamp, stored relative to the block's first time stamp.
+// Returns the number of bytes for a time stamp, which is stored relative to the block's first time
+// stamp.
 static unsigned width_of(const struct block_header *h)
 {
     uint64_t range = (uint64_t)h->last_ns - (uint64_t)h->first_ns;
@@ -360,7 +361,8 @@ static bool is_short(struct str record)
     return record.size && record.data[0];
 }
 
-// The offset of the i-th point's time stamp in a record of the short form.
+// Returns the offset of the i-th time stamp from the block's first one, in a record of the short
+// form.
 static uint64_t short_time(struct str record, unsigned width, uint32_t i)
 {
     uint64_t since = 0;
@@ -414,7 +416,7 @@ int block_entry_of_group(const struct block_header *h, uint32_t series, struct s
     return 0;
 }
 
-// The two streams of a group's record.
+// Finds the two streams of a group's record: time stamps and values.
 static bool group_streams(const struct block_entry *e, struct str record, struct str *times,
                           struct str *values)
 {

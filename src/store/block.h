@@ -1,8 +1,8 @@
-// block.h - sealed blocks: from sorted points to checksummed bytes and back. Pure functions;
-// layout.h has the drawing.
+// block.h - sealed blocks: encodes sorted points to checksummed bytes, and decodes them. Pure
+// functions; layout.h has the drawing.
 //
-// block.c has hot blocks (sealed tails), cold.h cold ones (merged). A struct block_entry is one
-// series' entry in the directory of either.
+// block.c encodes hot blocks (sealed tails), cold.c encodes cold blocks (merged ones). In both
+// kinds, a struct block_entry is the entry of one series in the block's directory.
 #ifndef SONDE_STORE_BLOCK_H
 #define SONDE_STORE_BLOCK_H
 
@@ -20,62 +20,63 @@ struct block_source {
     uint64_t sequence_first, sequence_last, order;
 };
 
-// Starts a block at out->size and returns that place. Then the caller appends the directory and the
-// data, and block_end finishes the block.
+// Begins a block at out->size and returns this offset. The caller then appends the directory and
+// the data, and finishes the block with block_end.
 size_t block_begin(struct buf *out, const struct block_source *source, enum block_kind kind,
                    struct block_header *h);
 int block_end(struct buf *out, size_t start, struct block_header *h);
 
-// Appends rows in ascending order of time, each time once. `values` is column-major: column c
-// starts at values[c * stride]. Missing cells are store_missing(). Appends to `out`; returns 0,
-// -ENOMEM, or -EFBIG if the rows are too many for a block.
+// Appends rows to `out`, in ascending order of time, with distinct times. `values` is column-major:
+// column c starts at values[c * stride]. Missing cells are store_missing(). Returns 0, -ENOMEM, or
+// -EFBIG if the rows are too many for a block.
 int block_put_set(struct buf *out, const struct block_source *source, const int64_t *t_ns,
                   uint32_t rows, const double *values, size_t stride, uint32_t columns);
 
-// Appends points sorted by series and time, each (series, time) once, at most CODEC_VALUES_MAX per
-// series.
+// Appends points sorted by series and time. Each pair (series, time) occurs once, and a series has
+// at most CODEC_VALUES_MAX points.
 int block_put_points(struct buf *out, const struct block_source *source,
                      const struct point_record *points, size_t count);
 
-// Appends event records in their tail's format, back to back; compressed with zstd if that makes
-// them smaller.
+// Appends event records in their tail's format, back to back. Compresses them with zstd if that
+// makes them smaller.
 int block_put_events(struct buf *out, const struct block_source *source, struct str records,
                      uint32_t count, int64_t first_ns, int64_t last_ns);
 
-// Whether a header with `left` bytes from its start on is valid: the checksum is right, all parts
-// lie within the block, and the block lies within these bytes.
+// True if a block's header is valid: its checksum is right, all parts lie within the block, and the
+// block lies within the `left` bytes from its start on.
 bool block_header_fits(const struct block_header *h, uint64_t left);
-// The same for a stripe in the data of the striped block h; `left` of these data.
+// Does the same for a stripe of the striped block h. `left` is the number of bytes of h's data from
+// the stripe on.
 bool block_stripe_fits(const struct block_header *h, const struct block_header *stripe,
                        uint64_t left);
 
-// Orders (<0, 0, >0) by kind, owner and number. Among blocks that begin with the same number the
-// widest comes first, because it replaces the others.
+// Compares two headers (<0, 0, >0) by kind, owner and number. Among blocks that begin with the same
+// number, the widest comes first, because it replaces the others.
 int block_by_number(const struct block_header *x, const struct block_header *y);
 
-// Whether the block of `wide` holds all data of the block of `h`, which does not come before it in
-// this order. Only an intact block replaces others.
+// True if the block of `wide` holds all data of the block of `h`, which does not precede it in this
+// order. Only an intact block replaces others.
 static inline bool block_covers(const struct block_header *wide, const struct block_header *h)
 {
     return wide->kind == h->kind && wide->owner == h->owner &&
            wide->sequence_last >= h->sequence_last;
 }
 
-// Whether the checksum of the block's remainder is right, too.
+// True if the checksums of the rest of the block are right, too.
 bool block_intact(const struct block_header *h, const uint8_t *block);
 
-// The place of the first block at or after `at` (a multiple of 8) whose header is valid; `used` if
-// none is.
+// Returns the offset of the first block with a valid header at or after `at` (a multiple of 8), or
+// `used` if there is none.
 uint64_t block_next(const uint8_t *extent, uint64_t at, uint64_t used);
 
-// A directory's entry for one series.
+// The entry of one series in a block's directory.
 struct block_entry {
-    uint32_t series; // POINTS
+    uint32_t series; // only in blocks of points
     uint32_t count;
-    uint32_t offset, size; // of hot blocks: within the data
-    uint32_t part;         // of cold blocks
+    uint32_t offset, size; // only in hot blocks: within the data
+    uint32_t part;         // only in cold blocks
     uint16_t time_column, value_column;
-    uint16_t presence_column; // of cold SET blocks: 0 = all rows have a value
+    uint16_t presence_column; // only in cold blocks of sets; 0: all rows have a value
     bool has_summary;
     uint32_t nans;
     int64_t first_ns, last_ns;
@@ -83,29 +84,30 @@ struct block_entry {
 };
 
 // Reads an entry of a hot block. `directory` and `data` may be any bytes. Returns 0, -ENOENT (the
-// block has nothing of that series), or -EBADMSG.
+// block has no data of this series), or -EBADMSG.
 int block_entry_of_column(const struct block_header *h, const struct column_entry *stored,
                           struct block_entry *out);
 
-// Reads the record of a points block's group: *head and *summary from its first bytes.
+// Reads the record of a group in a block of points. Its first bytes are *head and *summary.
 int block_entry_of_group(const struct block_header *h, uint32_t series, struct str record,
                          struct block_entry *out);
 
-// Decodes values and (POINTS) time stamps of one column or group. `column` is the bytes at
-// entry->offset. A column of a set gives entry->count values; its bitmap tells their rows.
+// Decodes the values, and in a block of points also the time stamps, of one column or group.
+// `column` points to the bytes at entry->offset. A column of a set has entry->count values; its
+// bitmap shows their rows.
 int block_decode_values(const struct block_header *h, const struct block_entry *e,
                         struct str column, double *values);
-// Only the encoded values.
+// Finds the encoded values.
 int block_value_bytes(const struct block_header *h, const struct block_entry *e, struct str column,
                       struct str *out);
 int block_decode_group_times(const struct block_entry *e, struct str record, int64_t *t_ns);
 
-// Copies the time stamps of those `rows` whose bit is set: the rows with a value. Returns -EBADMSG
-// unless they are entry->count.
+// Copies the time stamps of the rows whose bit is set, which are the rows with a value. Returns
+// -EBADMSG unless there are entry->count of them.
 int block_pick_times(const uint8_t *bitmap, const int64_t *t_ns, uint32_t rows, uint32_t count,
                      int64_t *out);
 
-// The summary of values[0..count), of which the codec made `sums`.
+// Makes the summary of values[0..count). `sums` is the codec's part of it.
 static inline struct store_summary block_summary(const struct codec_summary *sums,
                                                  const double *values, uint32_t count)
 {

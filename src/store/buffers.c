@@ -1,8 +1,8 @@
 // buffers.c - memory for decoded columns, reused while a snapshot is open.
 //
-// A reader decodes a column, reads it, and returns the buffer. The buffer returned last is reused
-// first, so the next column is decoded into memory that is still in the nearest cache. Sizes are
-// powers of two, so any buffer of a level fits.
+// A reader decodes a column, reads it, and returns the buffer. The buffer that was returned last is
+// reused first, so the next column is decoded into memory that is still in the nearest cache. Sizes
+// are powers of two, so any buffer of a level fits.
 #include "store/reader.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 enum {
     FIRST_LEVEL_WORDS = 1024, // the length of a hot column
     ALIGNMENT = 64,
-    IDLE_BYTES_MAX = 8 << 20, // kept for reuse
+    IDLE_BYTES_MAX = 8 << 20, // limit of the buffers that are kept for reuse
 };
 
 struct buffer {

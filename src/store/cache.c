@@ -1,7 +1,7 @@
-// cache.c - data shared by the cursors of a snapshot: time stamps of set blocks, unpacked parts of
+// cache.c - data that the cursors of a snapshot share: time stamps of set blocks, unpacked parts of
 // cold blocks, sorted tails.
 //
-// So a hundred series of a set decode its time stamps once. The cache holds at most
+// So a hundred series of a set decode their time stamps only once. The cache holds at most
 // CACHE_BYTES_MAX, not counting pinned items.
 #include "base/hash.h"
 #include "store/codec_table.h"

@@ -9,7 +9,7 @@
 enum {
     PACK_LEVEL = 19,
     PACK_LEVEL_LARGE = 6,
-    PACK_LARGE_BYTES = 4 << 20, // above this size time matters more than space
+    PACK_LARGE_BYTES = 4 << 20, // for a larger catalog, speed matters more than size
 };
 
 static void put(struct buf *out, enum catalog_type type, struct buf *payload)
@@ -135,7 +135,7 @@ uint32_t catalog_next_id(struct catalog_entry *entry, uint32_t *previous)
     return *previous;
 }
 
-// ---- At rest ----
+// ---- Packed catalogs ----
 
 int catalog_pack(struct str entries, struct buf *out)
 {

@@ -4,8 +4,8 @@
 //   │ type │ varint size   │ payload │ crc32c │  of all preceding bytes, little-endian u32
 //   └──────┴───────────────┴─────────┴────────┘
 //
-// Ids are implied: the n-th entry of a type defines id n. A label pair (key, value) is defined once
-// and referred to by its id, so that a series costs about ten bytes.
+// An entry contains no id: the n-th entry of a type defines id n. A label pair (key, value) is
+// defined once and referred to by its id, so that a series costs about ten bytes.
 //
 //   META    short key, short value
 //   METRIC  u8 kind, u8 level, short name, short unit, short help
@@ -29,14 +29,14 @@ enum catalog_type {
     CATALOG_SET
 };
 
-// One entry, parsed. Strings point into the parsed bytes.
+// One parsed entry. Strings point into the parsed bytes.
 struct catalog_entry {
     enum catalog_type type;
     struct store_metric metric; // METRIC, UPDATE
     uint32_t metric_id;         // UPDATE, SERIES
     struct str key, value;      // META, PAIR
     uint32_t count;             // SERIES: pairs; SET: series
-    struct bytes ids;           // still packed; read with catalog_next_id
+    struct bytes ids;           // packed ids; read them with catalog_next_id
 };
 
 // Appends one entry to `out`.
@@ -46,16 +46,16 @@ void catalog_put_update(struct buf *out, uint32_t metric, struct str unit, struc
 void catalog_put_series(struct buf *out, uint32_t metric, const uint32_t *pairs, uint32_t count);
 void catalog_put_set(struct buf *out, const uint32_t *series, uint32_t count);
 
-// Takes the next entry off `in`. Returns 1; 0 at the end; -EBADMSG if the bytes are not an entry
-// (in->at stays before them).
+// Reads the next entry of `in`. Returns 1, 0 at the end, or -EBADMSG if the bytes are not an entry
+// (in->at then stays before them).
 int catalog_next(struct bytes *in, struct catalog_entry *out);
 
-// Returns the next id of a SERIES' pairs or a SET's series; *previous starts at 0.
+// Returns the next pair of a SERIES, or the next series of a SET. *previous starts at 0.
 uint32_t catalog_next_id(struct catalog_entry *entry, uint32_t *previous);
 
-// A packed catalog, as in a closed file: u64 unpacked size, u32 crc32c of the rest, u32 size of the
-// rest, a zstd frame. Both results are malloc'ed. Return 0, -EBADMSG, -ENOMEM, or -EFBIG for more
-// than STORE_CATALOG_BYTES_MAX, because no reader would unpack that.
+// Pack and unpack the catalog of a closed file: u64 unpacked size, u32 crc32c of the rest, u32 size
+// of the rest, a zstd frame. Both results are malloc'ed. Return 0, -EBADMSG, -ENOMEM, or -EFBIG for
+// more than STORE_CATALOG_BYTES_MAX, because no reader would unpack such a catalog.
 int catalog_pack(struct str entries, struct buf *out);
 int catalog_unpack(const uint8_t *packed, size_t size, uint8_t **entries, size_t *entries_size);
 

@@ -15,11 +15,11 @@
 #include <stdlib.h>
 
 enum {
-    // hot columns with runs at least this long on average are encoded as runs: 0.16 bytes a value
+    // a hot column is encoded as runs if they are at least this long on average: 0.16 bytes a value
     RUN_LENGTH = 64,
-    BOUND_BYTES = 128, // for headers
+    BOUND_BYTES = 128, // room for headers
     CONSTANT_START = 64,
-    STACK_VALUES = 2048, // longer columns are encoded with allocated scratch
+    STACK_VALUES = 2048, // for a longer column, scratch memory is allocated
 };
 
 static const char *const names[CODEC_COUNT] = {"constant", "runs", "integer",
@@ -30,7 +30,7 @@ const char *codec_name(enum codec_id id)
     return id < CODEC_COUNT ? names[id] : "unknown";
 }
 
-// ---- The loops in use
+// ---- The loops of this processor
 
 static const struct codec_kernels *_Atomic kernels_in_use;
 
@@ -95,8 +95,8 @@ void codec_sums_finish(const struct codec_sums *sums, size_t n, struct codec_sum
         min = sums->min[i] < min ? sums->min[i] : min;
         max = sums->max[i] > max ? sums->max[i] : max;
     }
-    // -0 and 0 are equal, so their order would decide which is the minimum: the minimum is always
-    // 0.
+    // -0 and 0 are equal, so their order would decide which of them is the minimum. The sum makes
+    // it 0.
     out->min = min + 0.0;
     out->max = max + 0.0;
     out->sum = total_of(sums->sum);
@@ -126,8 +126,8 @@ static int decode_constant(const uint8_t *in, size_t size, size_t n, double *out
     if (size != 1 + sizeof value)
         return -EBADMSG;
     memcpy(&value, in + 1, sizeof value);
-    // Writes the first CONSTANT_START values, then doubles them by copies, because memcpy uses the
-    // machine's widest stores.
+    // Writes the first CONSTANT_START values, then doubles the written part with copies, because
+    // memcpy uses the machine's widest stores.
     size_t done = n < CONSTANT_START ? n : CONSTANT_START;
     for (size_t i = 0; i < done; i++)
         out[i] = value;
@@ -157,8 +157,8 @@ size_t codec_bound(size_t n)
     return hot > cold ? hot : cold;
 }
 
-// The scratch is not thread-local, because every thread of the process would clear one and so use
-// its memory.
+// The scratch is not thread-local, because then every thread of the process would have a scratch of
+// its own in memory.
 static size_t encode_numbers(const double *values, size_t n, int64_t *scratch, uint8_t *out)
 {
     uint8_t code;

@@ -2,9 +2,9 @@
 //
 // Most measured doubles are short decimals: 37.5 is 375 / 10. A column gets one scale, and each
 // value the whole number x that reproduces its bits exactly; the caller stores the few exceptions
-// separately. The idea is ALP's (SIGMOD 2024). Dividing by 10^k instead of multiplying twice needs
-// one exponent and no search for a pair. It is exact for every decimal written with at most 15
-// digits, because parsing and dividing both round correctly.
+// separately. The idea comes from ALP (SIGMOD 2024). ALP multiplies by two powers of ten and
+// searches for the pair. We divide by 10^k instead, which needs only one exponent. The division is
+// exact for every decimal of at most 15 digits, because parsing and dividing both round correctly.
 //
 // A scale is one byte:
 //     0            x                                              whole numbers
@@ -22,7 +22,7 @@
 enum {
     EXPONENT_MAX = 14,
     SAMPLES = 32,
-    SAMPLE_MISSES = 8, // one sample in this many may be no whole number
+    SAMPLE_MISSES = 8, // one sample in this many may differ from a whole number
     // up to 1/8 of a column may be exceptions: each takes 10 bytes, and saves at least 1 byte on
     // every other value
     MISSES_FRACTION = 8,
@@ -34,7 +34,7 @@ static const double powers[EXPONENT_MAX + 1] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,
                                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14};
 static const double tenths[EXPONENT_MAX + 1] = {1e-0, 1e-1, 1e-2,  1e-3,  1e-4,  1e-5,  1e-6, 1e-7,
                                                 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14};
-// The differences between 10^-k and these inverses, rounded. clang-format off
+// The differences between 10^-k and the rounded inverses above. clang-format off
 static const double rests[EXPONENT_MAX + 1] = {0,
                                                -0x1.999999999999ap-58,
                                                -0x1.eb851eb851eb8p-63,
@@ -84,7 +84,7 @@ bool codec_is_whole(double v, int64_t x, const struct codec_scale *scale)
     return bits_of(scale->divide ? whole / scale->down : whole * scale->down) == bits_of(v);
 }
 
-// Whether nearly all samples are whole numbers at this scale.
+// True if nearly all samples are whole numbers at this scale.
 static bool fits(const double *samples, size_t n, uint8_t code)
 {
     struct codec_scale scale;
@@ -93,7 +93,7 @@ static bool fits(const double *samples, size_t n, uint8_t code)
     return codec_kernels()->integers(samples, n, &scale, x) <= n / SAMPLE_MISSES;
 }
 
-// The first code that fits.
+// Finds the first code that fits.
 static bool find(const double *samples, size_t n, const uint8_t *codes, size_t n_codes,
                  uint8_t *code)
 {
@@ -105,7 +105,7 @@ static bool find(const double *samples, size_t n, const uint8_t *codes, size_t n
 
 static bool find_binary(const double *samples, size_t n, uint8_t *code)
 {
-    int places = 0; // after the binary point
+    int places = 0; // number of binary places
     for (size_t i = 0; i < n; i++) {
         int exponent;
         double mantissa = frexp(samples[i], &exponent);
@@ -140,7 +140,7 @@ size_t codec_wholes(const double *v, size_t n, uint8_t *code, int64_t *x)
         return SIZE_MAX;
     if (misses == 0)
         return 0;
-    misses = 0; // counted again by the test of codec_is_whole, with the repeated x
+    misses = 0; // codec_is_whole counts them again, with the repeated x
     int64_t before = 0;
     for (size_t i = 0; i < n; i++) {
         bool in_range = x[i] > -(INT64_C(1) << 51) && x[i] < INT64_C(1) << 51;

@@ -19,10 +19,10 @@
 //     The first row has 40 bytes.
 //
 // With width > 32 a group has two parts: the low 32 bits of all its numbers, then their width - 32
-// high bits. `range` is the largest c, so that a decoder knows whether all numbers fit 32 bits,
-// signed. Patches keep columns small whose deltas are mostly 0 and occasionally huge: the encoder
-// chooses the width from the lengths of the deltas, so that packing and patching together take the
-// fewest bytes.
+// high bits. `range` is the largest c; it shows a decoder whether all numbers fit into 32 signed
+// bits. Patches keep a column small if its deltas are mostly 0 and occasionally huge. The encoder
+// chooses the width from the lengths of the deltas, such that packed numbers and patches together
+// take the fewest bytes.
 //
 // A column of whole numbers (codecs INTEGER and DECIMAL) is such a section and the exceptions
 // (misses):
@@ -60,14 +60,14 @@ struct plan {
     size_t size; // in total
 };
 
-// Number i relative to its predecessor, shifted. Numbers differ by multiples of 2^shift, so the
-// shift loses no bits.
+// Returns the difference between number i and its predecessor, shifted. Numbers differ by multiples
+// of 2^shift, so the shift loses no bits.
 static inline int64_t delta_at(const int64_t *x, size_t i, unsigned shift)
 {
     return (int64_t)((uint64_t)x[i] - (uint64_t)x[i - 1]) >> shift;
 }
 
-// The median of a few deltas.
+// Returns the median of a few deltas.
 static int64_t usual_delta(const int64_t *x, size_t n, unsigned shift)
 {
     int64_t samples[DELTA_SAMPLES];
@@ -81,11 +81,11 @@ static int64_t usual_delta(const int64_t *x, size_t n, unsigned shift)
     return samples[DELTA_SAMPLES / 2];
 }
 
-// The width that takes the fewest bytes: deltas are stored as distances from the most frequent
-// delta, longer distances as patches.
+// Chooses the width that takes the fewest bytes. Deltas are stored as distances from the most
+// frequent delta, and longer distances as patches.
 static void plan_patched(const int64_t *x, size_t n, bool wide, struct plan *plan)
 {
-    // four, so that an increment does not wait for the previous one of the same counter
+    // four counters for each length, so that an increment does not wait for the previous one
     uint32_t lengths[4][WIDTH_MAX + 1] = {{0}};
     uint64_t usual = (uint64_t)usual_delta(x, n, plan->shift), numbers[GROUP];
     for (size_t first = 1; first < n; first += GROUP) {
@@ -120,8 +120,8 @@ static struct plan plan_packing(const int64_t *x, size_t n)
     bool wide = plan.range > UINT32_MAX;
     plan.width = bit_length(plan.range);
     plan.size = PACKED_HEADER + groups_size(n, plan.width);
-    // Deltas of numbers further apart would wrap around, and the distances between deltas need two
-    // more bits.
+    // Deltas of numbers that are further apart would wrap around, and the distances between deltas
+    // need two more bits.
     bool wraps = ((uint64_t)s->max - (uint64_t)s->min) >> 61 != 0;
     if (!wraps && n > 1) {
         unsigned width =
@@ -133,7 +133,7 @@ static struct plan plan_packing(const int64_t *x, size_t n)
             plan.flags = DELTA;
             plan.step = (uint64_t)(s->min_delta >> plan.shift);
         }
-        // Below 2 bits almost nothing is left to save.
+        // With fewer than 2 bits, almost no bytes are left to save.
         if (plan.size > PACKED_HEADER + groups_size(n, 1))
             plan_patched(x, n, wide, &plan);
     }
@@ -184,7 +184,7 @@ size_t codec_pack(const int64_t *x, size_t n, uint8_t *out)
                 if (numbers[i] > limit) {
                     uint16_t position = (uint16_t)(first + i);
                     uint64_t patch = numbers[i];
-                    if (!wide) { // zigzagged as 32 bits
+                    if (!wide) { // zigzag numbers of 32 bits
                         uint32_t u = (uint32_t)unzigzag(patch);
                         patch = u << 1 ^ (0 - (u >> 31));
                     }
@@ -246,8 +246,8 @@ static size_t packed_count(const struct codec_packed *p, size_t group)
     return left < GROUP ? left : GROUP;
 }
 
-// The place of the next patch within this group, or GROUP if it has no more. Places that do not
-// ascend are skipped.
+// Returns the place of the next patch within this group, or GROUP if the group has no more. Skips
+// places that do not ascend.
 static inline size_t next_patch(struct codec_packed *p, size_t group, size_t *patch)
 {
     while (p->next_patch < p->n_patches) {
@@ -261,7 +261,7 @@ static inline size_t next_patch(struct codec_packed *p, size_t group, size_t *pa
     return GROUP;
 }
 
-// The stored numbers, with the patches in place.
+// Unpacks the stored numbers, and inserts the patches.
 static void stored_group32(struct codec_packed *p, size_t group, uint32_t *q)
 {
     size_t patch = 0;
@@ -349,7 +349,7 @@ size_t codec_integer_encode(const double *v, const int64_t *x, size_t n, uint8_t
 struct column {
     struct codec_packed packed;
     struct codec_walk walk;
-    const uint8_t *positions, *values; // of the exceptions
+    const uint8_t *positions, *values; // places and values of the exceptions
     size_t misses, next_miss;
 };
 
@@ -370,8 +370,8 @@ static int column_open(const uint8_t *in, size_t size, size_t n, struct column *
     c->walk.carry = (uint32_t)p->start;
     c->walk.base = (double)p->base;
     c->walk.step = (double)(UINT64_C(1) << p->shift);
-    // An encoder writes numbers of size < 2^51; larger ones could decode to other bits on other
-    // machines.
+    // An encoder writes only numbers below 2^51. Larger numbers could decode to different bits on
+    // different machines.
     int64_t limit = INT64_C(1) << 51;
     if (c->packed.base <= -limit || c->packed.base >= limit || c->packed.shift > 52)
         return -EBADMSG;
@@ -382,7 +382,7 @@ static int column_open(const uint8_t *in, size_t size, size_t n, struct column *
     return 0;
 }
 
-// Values of one group, with the exceptions in place.
+// Decodes the values of one group, and inserts the exceptions.
 static void column_group(struct column *c, size_t group, double *out)
 {
     const struct codec_kernels *k = codec_kernels();

@@ -32,12 +32,12 @@ static inline size_t group_bytes(size_t n, unsigned width)
     return (rows * width + 31) / 32 * WORD_BYTES;
 }
 
-// The relation between a double and a whole number x: value = x / down, or x * down.
-// codec_decimal.c makes it.
+// How a double follows from a whole number x: value = x / down, or x * down. codec_decimal.c
+// computes it.
 struct codec_scale {
     double up;      // x = round(value * up)
     double down;    // divisor or factor of x
-    double inverse; // 1 / down, if it divides…
+    double inverse; // 1 / down, if `down` divides…
     double rest;    // …and the error of the inverse
     bool divide;
 };
@@ -51,14 +51,15 @@ struct codec_sums {
 struct codec_shape {
     int64_t min, max;
     int64_t min_delta, max_delta;
-    uint64_t delta_bits; // bitwise or of all deltas: its trailing zeros are those of every delta
+    uint64_t delta_bits; // bitwise or of all deltas; each delta has at least its trailing zeros
 };
 
 enum codec_numbers { NUMBERS, DELTAS, ZIGZAG_DELTAS };
 
-// Converts packed numbers to values. base + step * (q + addend), or the same with the running sum
-// of deltas, is exact and is then scaled. `narrow`: all numbers fit 32 bits, signed; then addend or
-// carry contains the base, modulo 2^32, and the sum is the whole number.
+// Converts packed numbers to values. A whole number is base + step * (q + addend), or with deltas,
+// base + step * running sum. It is exact and is then scaled. `narrow`: all numbers fit into 32
+// signed bits; then addend or carry contains the base, modulo 2^32, and the sum is the whole
+// number.
 struct codec_walk {
     enum codec_numbers what;
     bool narrow;
@@ -72,28 +73,29 @@ struct codec_kernels {
     // Packs n numbers below 2^width; q is padded with zeros to a multiple of LANES. width 0..32, n
     // 1..GROUP.
     void (*pack)(const uint32_t *q, size_t n, unsigned width, uint8_t *out);
-    // writes up to the multiple of LANES
+    // writes numbers up to the next multiple of LANES
     void (*unpack)(const uint8_t *in, size_t n, unsigned width, uint32_t *q);
     // Computes running sums in place, n a multiple of LANES: u = q (or unzigzag(q)) + step; result
     // = *carry += u.
     void (*prefix32)(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry);
     void (*prefix64)(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t *carry);
-    // Converts whole numbers to values. q has room up to the multiple of LANES and is overwritten.
+    // Converts whole numbers to values. q has room up to the next multiple of LANES and is
+    // overwritten.
     void (*values32)(uint32_t *q, size_t n, struct codec_walk *walk, double *out);
     // |x| < 2^51
     void (*values64)(const int64_t *x, size_t n, const struct codec_scale *scale, double *out);
-    // Converts doubles to whole numbers; returns the number of doubles that x does not reproduce
-    // bit by bit (their x is meaningless).
+    // Converts doubles to whole numbers. Returns the number of doubles whose bits x does not
+    // reproduce (their x is meaningless).
     size_t (*integers)(const double *v, size_t n, const struct codec_scale *scale, int64_t *x);
     void (*shape)(const int64_t *x, size_t n, struct codec_shape *out);
-    // Computes (x[i] - base) >> shift, or the same of deltas (reads x[-1]), zigzagged or not. Exact
-    // if every shifted number is a multiple of 2^shift and its zigzag fits 64 bits.
+    // Computes (x[i] - base) >> shift, or with deltas the same of x[i] - x[i-1], zigzagged or not.
+    // Exact if every shifted number is a multiple of 2^shift and its zigzag fits 64 bits.
     void (*numbers)(const int64_t *x, size_t n, uint64_t base, unsigned shift,
                     enum codec_numbers what, uint64_t *out);
     // Splits numbers into lower and upper halves; returns true if any number has bits outside
     // `limit`.
     bool (*split)(const uint64_t *numbers, size_t n, uint64_t limit, uint32_t *low, uint32_t *high);
-    // the number of places whose bits differ from those of the preceding value
+    // returns the number of places whose bits differ from those of the preceding value
     size_t (*changes)(const double *v, size_t n);
     // n is a multiple of 8 except in the last call
     void (*accumulate)(const double *v, size_t n, struct codec_sums *sums);

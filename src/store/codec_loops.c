@@ -1,9 +1,9 @@
 // codec_loops.c - the inner loops of codec_kernels.h. Compiled once for each instruction set;
 // KERNELS is the name of the table.
 //
-// Most loops are plain C in a shape that compilers vectorise. Running sums do not vectorise, so
-// they have AVX2 and AVX-512 intrinsics. Built with -ffp-contract=off, because a sum must not
-// depend on whether the machine has a fused multiply-add.
+// Most loops are plain C in a form that compilers vectorise. Compilers do not vectorise running
+// sums, so these use AVX2 and AVX-512 intrinsics. The file is compiled with -ffp-contract=off,
+// because a sum must not depend on whether the machine has a fused multiply-add.
 #include "store/codec_kernels.h"
 
 #include "store/codec_loops_pack.h"
@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) void numbers_as(const int64_t *rest
     for (size_t i = 0; i < n; i++) {
         uint64_t from = what == NUMBERS ? 0 : (uint64_t)x[(ptrdiff_t)i - 1];
         uint64_t v = (uint64_t)x[i] - from - base;
-        if (what == ZIGZAG_DELTAS) // the bits shifted out are 0; of negated numbers they are 1
+        if (what == ZIGZAG_DELTAS) // the shift below removes zeros, or ones if v is negative
             v = v << 1 ^ ((int64_t)v < 0 ? UINT64_MAX : 0);
         out[i] = v >> shift;
     }

@@ -26,7 +26,7 @@ static void pack(const uint32_t *restrict q, size_t n, unsigned width, uint8_t *
     }
 }
 
-// Any number of rows, any width.
+// Unpacks any number of rows of any width.
 static void unpack_rows(const uint8_t *restrict in, size_t rows, unsigned width,
                         uint32_t *restrict q)
 {
@@ -39,7 +39,7 @@ static void unpack_rows(const uint8_t *restrict in, size_t rows, unsigned width,
         size_t bit = row * width;
         unsigned shift = bit % 32;
         const word *at = (const word *)(in + bit / 32 * WORD_BYTES);
-        // If the number does not straddle two words, the bits or-ed in lie above the mask.
+        // If the number does not straddle two words, the mask removes the bits of the next word.
         const word *next = shift + width > 32 ? at + LANES : at;
         for (size_t lane = 0; lane < LANES; lane++)
             q[row * LANES + lane] = (at[lane] >> shift | next[lane] << 1 << (31 - shift)) & mask;

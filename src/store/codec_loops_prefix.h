@@ -7,7 +7,7 @@
 
 #if defined __AVX512F__
 
-// Lane i becomes the sum of lanes 0 to i.
+// Sets lane i to the sum of lanes 0 to i.
 static inline vector sum_lanes(vector x)
 {
     const __m512i zero = _mm512_setzero_si512();
@@ -112,7 +112,8 @@ static void prefix64(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t
 
 #if defined __AVX2__
 
-// The next vector of numbers: unchanged, or the running sum of deltas (see codec_integer.c).
+// Returns the next vector of numbers: unchanged numbers, or the running sum of deltas (see
+// codec_integer.c).
 static inline __attribute__((always_inline)) vector next_numbers(vector x, enum codec_numbers what,
                                                                  vector steps, vector *before)
 {

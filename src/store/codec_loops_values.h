@@ -8,27 +8,29 @@
 static inline double double_of_u32(uint32_t q)
 {
 #if defined __AVX2__ && !defined __AVX512F__
-    // a signed conversion vectorises, an unsigned one does not
+    // compilers vectorise a signed conversion, but not an unsigned one
     return (double)(int32_t)(q ^ 0x80000000u) + 0x1p31;
 #else
     return (double)q;
 #endif
 }
 
-// Exact for |x| < 2^51, and vectorises also if the processor lacks this conversion.
+// Exact for |x| < 2^51. Compilers vectorise it even if the processor has no instruction for this
+// conversion.
 static inline double double_of_i64(int64_t x)
 {
     return (union bits){.u = (uint64_t)x + magic_bits}.f - magic;
 }
 
-// x / down, correctly rounded, for down = 10^k, k <= 14: two operations instead of a division's
-// sixteen cycles.
+// Computes x / down, correctly rounded, for down = 10^k, k <= 14. Two operations replace a division
+// of sixteen cycles.
 //
-// With a fused multiply-add: the sum of two doubles, inverse + rest, gives 1/down with a relative
-// error of 2^-106. So before its only rounding the quotient has a relative error below 2^-105. The
-// error can change the result only if x / 10^k is that close to the middle of two doubles. It never
-// is: a middle has 54 bits, m * 2^e with m odd, and x has at most 53. So x and m * 5^k * 2^(e+k)
-// are different multiples of 2^(e+k), and their relative distance is at least 2^-54 / 5^k > 2^-87.
+// With a fused multiply-add, the sum of two doubles, inverse + rest, is 1/down with a relative
+// error of 2^-106. So before its only rounding the quotient has a relative error below 2^-105. This
+// error can change the result only if x / 10^k is that close to the midpoint of two doubles. It
+// never is: a midpoint has 54 bits, m * 2^e with m odd, and x has at most 53. So x and m * 5^k *
+// 2^(e+k) are different multiples of 2^(e+k), and their relative distance is at least 2^-54 / 5^k >
+// 2^-87.
 static inline double divided(double x, const struct codec_scale *scale)
 {
 #if defined __FMA__ || defined __aarch64__
@@ -38,7 +40,7 @@ static inline double divided(double x, const struct codec_scale *scale)
 #endif
 }
 
-// The scaling of whole numbers; a constant at each call, so that each loop is compiled for its own
+// How whole numbers are scaled. It is a constant at each call, so each loop is compiled for its own
 // scaling.
 enum scaling { UNSCALED, DIVIDED, MULTIPLIED };
 
@@ -115,8 +117,8 @@ static inline doubles doubles_of_u32(half_vector q)
 #endif
 }
 
-// The last arguments are constants at each call (numbers or deltas, scaled or not), so that each
-// combination is compiled apart.
+// The last arguments are constants at each call (numbers or deltas, scaled or not), so each
+// combination is compiled separately.
 static inline __attribute__((always_inline)) void walk32_as(const uint32_t *restrict q, size_t n,
                                                             struct codec_walk *restrict w,
                                                             enum codec_numbers what,

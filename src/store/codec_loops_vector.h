@@ -1,5 +1,5 @@
-// codec_loops_vector.h - the vectors of the instruction set that codec_loops.c is compiled for.
-// Part of codec_loops.c, which is compiled once for each instruction set.
+// codec_loops_vector.h - vectors of the instruction set for which codec_loops.c is compiled. Part
+// of codec_loops.c, which is compiled once for each instruction set.
 #ifndef SONDE_STORE_CODEC_LOOPS_VECTOR_H
 #define SONDE_STORE_CODEC_LOOPS_VECTOR_H
 
@@ -16,7 +16,8 @@ union bits {
     uint64_t u;
 };
 
-// Added to a number of size < 2^51, it leaves that number, rounded to a whole one, in the low bits.
+// If this is added to a number below 2^51, the low bits of the sum are the number, rounded to a
+// whole number.
 static const double magic = 0x1.8p52;
 static const uint64_t magic_bits = 0x4338000000000000;
 

@@ -49,7 +49,7 @@ static inline uint64_t bits_of(double v)
 
 const struct codec_kernels *codec_kernels(void); // the loops chosen for this processor
 void codec_use_kernels(
-    // for tests and benchmarks; the caller knows that the processor supports them
+    // for tests and benchmarks; the caller makes sure that the processor supports them
     const struct codec_kernels *kernels);
 void codec_sums_start(struct codec_sums *sums);
 void codec_sums_finish(const struct codec_sums *sums, size_t n, struct codec_summary *out);
@@ -59,10 +59,10 @@ void codec_sums_finish(const struct codec_sums *sums, size_t n, struct codec_sum
 // Decodes the byte of a scale. Returns false for an undefined byte.
 bool codec_scale_of(uint8_t code, struct codec_scale *out);
 
-// Chooses a scale from a sample of the values and writes each value as a whole number x of size <
-// 2^51 whose scaled value has the same bits. Returns the number of exceptions (their x repeats the
-// previous one; codec_is_whole finds them), or SIZE_MAX if they are too many for the form to save
-// bytes.
+// Chooses a scale from a sample of the values. Writes each value as a whole number x below 2^51
+// whose scaled value has the same bits. Returns the number of exceptions (their x repeats the
+// previous one; codec_is_whole finds them), or SIZE_MAX if the exceptions are so many that this
+// form saves no bytes.
 size_t codec_wholes(const double *v, size_t n, uint8_t *code, int64_t *x);
 bool codec_is_whole(double v, int64_t x, const struct codec_scale *scale);
 
@@ -82,7 +82,7 @@ struct codec_packed {
     size_t next_patch;
 };
 
-// At most this many bytes; codec_pack never writes more.
+// Returns an upper bound for the size that codec_pack writes.
 size_t codec_packed_bound(size_t n);
 size_t codec_pack(const int64_t *x, size_t n, uint8_t *out);
 // validates all sizes
@@ -91,7 +91,7 @@ int codec_packed_open(const uint8_t *in, size_t size, size_t n, struct codec_pac
 // GROUP places. The first function is for narrow sections, the second for wide ones.
 void codec_packed_group32(struct codec_packed *p, size_t group, uint32_t *q);
 void codec_packed_group64(struct codec_packed *p, size_t group, uint64_t *q);
-// The same walk; returns the numbers themselves modulo 2^64.
+// Continues the same walk, and returns the numbers themselves, modulo 2^64.
 void codec_packed_numbers(struct codec_packed *p, size_t group, uint64_t *x);
 
 // Encodes a column of whole numbers: the codecs INTEGER and DECIMAL.

@@ -1,4 +1,5 @@
-// codec_runs.c - encodes columns that rarely change: the places of changes and their values.
+// codec_runs.c - encodes columns that rarely change: the places of the changes, and the values
+// after them.
 //
 //     +----+---------+----------+----------------+-----------------------+
 //     | id | 0, 0, 0 | runs u32 | runs × 8 bytes | (runs - 1) × u16      |

@@ -1,7 +1,8 @@
 // codec_table.c - reading tables. The layout is in codec_table_parts.h.
 //
-// Opening walks the directory and finds the start of each column's part of each stream. It checks
-// all sizes, so that decoding checks only the extras and the positions, which depend on the data.
+// Opening a table walks the directory and finds the start of each column's part of each stream. It
+// checks all sizes. Decoding then checks only the extras and the positions, which depend on the
+// data.
 #include "store/codec_table_parts.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 typedef uint64_t number __attribute__((may_alias)); // for memory that will hold doubles
 
 struct column {
-    const uint8_t *stream[STREAMS]; // the start of its part of each stream
+    const uint8_t *stream[STREAMS]; // the start of the column's part of each stream
     size_t extras;
     uint64_t first, centre, factor, value;
     uint32_t n, count, misses;
@@ -92,7 +93,7 @@ static bool read_column(struct bytes *in, struct column *c, size_t n_columns)
     }
 }
 
-// The size of the column's part of each stream.
+// Computes the size of the column's part of each stream.
 static void sizes_of(const struct column *c, size_t size[STREAMS])
 {
     memset(size, 0, STREAMS * sizeof size[0]);
@@ -228,7 +229,7 @@ static inline bool read_token(uint8_t byte, struct bytes *extras, uint64_t *out)
     return true;
 }
 
-// `low` bits from bit `at` on, of `size` bytes.
+// Reads `low` bits from bit `at` on. `in` has `size` bytes.
 static inline uint64_t low_bits(const uint8_t *in, size_t size, size_t at, unsigned low)
 {
     uint64_t window = 0;
@@ -240,7 +241,7 @@ static inline uint64_t low_bits(const uint8_t *in, size_t size, size_t at, unsig
     return window >> at % 8 & ((UINT64_C(1) << low) - 1);
 }
 
-// Number z of a series that is added (sign 0) or subtracted (sign: all bits set).
+// Returns number z of a series to add (sign 0), or its negative to subtract (sign: all bits set).
 static inline uint64_t signed_number(uint64_t z, uint64_t sign)
 {
     return ((uint64_t)unzigzag(z) ^ sign) - sign;
@@ -256,8 +257,8 @@ static bool all_short(const uint8_t *tokens)
     return long_ones == 0;
 }
 
-// Handles the common case of a dense column: from token i on a run of one-byte tokens, with all low
-// bits well within the stream. Returns false in other cases.
+// Handles the common case of a dense column: a run of one-byte tokens from token i on, whose low
+// bits do not reach the end of the stream. Returns false in other cases.
 static bool add_short_run(const struct column *c, size_t i, size_t low_size, uint64_t sign,
                           number *restrict q)
 {
@@ -327,8 +328,8 @@ static bool add_own(const struct column *c, uint64_t sign, number *q)
     return ok && bytes_left(&extras) == 0;
 }
 
-// Adds up q of a column and of all columns that it refers to, directly or indirectly. The walk is
-// bounded, so that it ends on a circle (which no encoder writes).
+// Adds up q of a column and of all columns that it refers to, directly or indirectly. The number of
+// steps is limited, so a circle of references (which no encoder writes) ends, too.
 static bool add_all(const struct column *columns, const struct column *c, number *q)
 {
     struct {
@@ -363,8 +364,8 @@ struct walk {
 
 static struct walk walk_of(const struct column *c)
 {
-    // The first number of a series has no preceding change, so the amount that every step adds is
-    // subtracted beforehand.
+    // The first number of a series has no change before it. So subtract the amount that every step
+    // adds.
     return (struct walk){order_of(c) == 1 ? c->first - c->centre : c->first, 0 - c->centre};
 }
 
@@ -440,7 +441,7 @@ static int decode_runs(const struct column *c, double *out)
     size_t k = 0;
     for (size_t run = 0; run <= c->count; run++) {
         uint64_t value = load_u64(values + run * 8), gap = 0;
-        // A change at k + 1 has a gap of 0 before it.
+        // The gap before a change at k + 1 is 0.
         if (run < c->count &&
             (!read_token(c->stream[GAPS][run], &extras, &gap) || gap + 1 >= c->n - k))
             return -EBADMSG;
@@ -457,7 +458,7 @@ static void add_plane(const uint8_t *restrict bytes, size_t n, unsigned shift,
         pattern[i] |= (uint64_t)bytes[i] << shift;
 }
 
-// Plane 0 has the highest byte of every pattern.
+// Plane 0 contains the highest byte of each pattern.
 static void decode_bits(const struct column *c, double *out)
 {
     number *pattern = (number *)out;

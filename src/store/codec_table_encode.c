@@ -2,12 +2,12 @@
 //
 // Each column goes through five steps:
 //   1. It becomes constant, whole numbers (codec_decimal.c), bit patterns, or plain.
-//   2. Whole numbers become a series q: of the numbers, their deltas or the deltas' deltas,
-//      the smallest; minus their common part (centre), divided by their common divisor (factor). So
-//      pages and kilobytes become the same q.
-//   3. Columns of deltas are compared with columns that change less often, and stored as the
+//   2. Whole numbers become a series q: the numbers, their deltas or the deltas of the deltas,
+//      whichever is smallest. Their common part (centre) is subtracted, then they are divided by
+//      their common divisor (factor). So pages and kilobytes become the same q.
+//   3. Columns of deltas are compared with columns that change less often, and stored as their
 //      difference if that is cheaper: sums of columns and copies vanish.
-//   4. Columns that lose little by it cut off the most common number of low bits, so that their
+//   4. Columns cut off the same number of low bits if that costs them little, so that their
 //      tokens share one code.
 //   5. The remaining numbers go to the streams.
 #include "store/codec_table_parts.h"
@@ -15,14 +15,15 @@
 #include <stdlib.h>
 
 enum {
-    ENTRY_BYTES_MAX = 96, // in the directory: at most 13 varints, few of them long
+    ENTRY_BYTES_MAX = 96, // of an entry in the directory: at most 13 varints, few of them long
     TABLE_BYTES_MAX = 128,
-    // columns of non-whole values become runs if runs are at least this long on average
+    // a column of other values than whole numbers becomes runs if they are at least this long on
+    // average
     RUN_LENGTH = 8,
     REFERENCE_BITS = 24,
-    // columns that one column is compared with: those that change nearly as often
+    // number of columns that one column is compared with: those that change nearly as often
     CANDIDATES_MAX = 256,
-    CHANGES_LOOKED_AT = 128 // before a column counts as unrelated
+    CHANGES_LOOKED_AT = 256 // changes that are compared before a column counts as unrelated
 };
 
 struct column {
@@ -30,9 +31,9 @@ struct column {
     int64_t *q;      // the series
     uint64_t *marks; // a bit for each k at which the series is not 0
     size_t changes;
-    size_t own_bytes; // in the streams
+    size_t own_bytes; // bytes of this column in the streams
     int64_t first, centre;
-    uint64_t factor, cost; // of all changes, in bits
+    uint64_t factor, cost; // cost: bits that all changes take
     struct buf misses;
     uint32_t n_misses, expansions;
     uint32_t refers[REFERENCES_MAX];
@@ -66,7 +67,8 @@ static void choose_series(struct column *c, int64_t *x, int64_t *spare)
     size_t n = c->from->n;
     c->first = x[0];
     for (unsigned order = 0; order <= 2; order++) {
-        // Order 1 is preferred a little: only it can use and serve as a reference.
+        // Order 1 has a small advantage, because only a series of order 1 can use references or be
+        // one.
         static const double handicap[] = {1.05, 1.0, 1.1};
         struct series s = codec_series_of(x, n, order, spare);
         s.cost.bits *= handicap[order];
@@ -105,7 +107,8 @@ static void patterns_of(const uint64_t *bits, size_t n, unsigned form, uint64_t 
 static void choose_bits(struct column *c, int64_t *spare)
 {
     size_t n = c->from->n;
-    double best = 8.0 * (double)n * 0.995; // the form is used only below this many bytes
+    // the form is used only if it takes fewer bytes than this
+    double best = 8.0 * (double)n * 0.995;
     c->id = CODEC_PLAIN;
     for (unsigned form = 0; form < BITS_FORMS; form++) {
         uint32_t counts[8][256];
@@ -115,8 +118,8 @@ static void choose_bits(struct column *c, int64_t *spare)
         planes_count((const uint64_t *)spare, n, counts);
         for (unsigned plane = 0; plane < 8; plane++) {
             double plane_bytes = codec_entropy_bits(counts[plane], n) / 8;
-            // With few values the entropy is underestimated, and the share of distinct values means
-            // little, too.
+            // With few values, the entropy is underestimated, and the share of distinct values
+            // means little.
             bool random =
                 plane_bytes > 0.97 * (double)n || (n < 1024 && plane_bytes > 0.75 * (double)n);
             apart |= (uint8_t)((random ? 1 : 0) << plane);
@@ -195,7 +198,7 @@ static void choose(struct column *c, int64_t *x, int64_t *spare)
 
 // ---- Step 3: references
 
-// A change costs about its gap and twice its length, in bits.
+// Returns the cost of a change in bits: about that of its gap, and twice its length.
 static inline uint64_t change_cost(int64_t v)
 {
     return v == 0 ? 0 : 5 + 2 * bit_length(size_of(v));
@@ -221,9 +224,9 @@ static size_t measure(const int64_t *q, size_t n, uint64_t *marks, uint64_t *cos
     return changes;
 }
 
-// The cost of q after subtracting (0) or adding (1) the series of `other`. Unrelated columns, which
-// most pairs are, show after some changes: then both costs are too high, and belong to these
-// changes alone.
+// Computes the cost of q after subtracting (0) or adding (1) the series of `other`. Most pairs of
+// columns are unrelated, and some changes are enough to show it. Then both returned costs are too
+// high; they cover only these changes.
 static void difference_costs(const int64_t *q, uint64_t own_cost, const struct column *other,
                              uint64_t cost[2])
 {
@@ -270,7 +273,8 @@ static void rest_of(const struct column *columns, const struct column *c, int64_
     }
 }
 
-// `earlier` lists the allowed references. `rest` has n places, `marks` a bit for each.
+// Finds references for column c. `earlier` lists the columns that it may refer to. `rest` has n
+// places, `marks` a bit for each.
 static void find_references(struct column *columns, struct column *c, const uint32_t *earlier,
                             size_t n_earlier, int64_t *rest, uint64_t *marks)
 {
@@ -280,7 +284,7 @@ static void find_references(struct column *columns, struct column *c, const uint
         size_t best = SIZE_MAX, best_sign = 0;
         rest_of(columns, c, rest);
         measure(rest, n, marks, &cost);
-        best_cost = cost - cost / 10; // a gain of less than a tenth is not worth a reference
+        best_cost = cost - cost / 10; // a reference is used only if it saves a tenth
         for (size_t i = 0; i < n_earlier; i++) {
             const struct column *other = &columns[earlier[i]];
             if (!may_refer(c, other) ||
@@ -304,7 +308,7 @@ static void find_references(struct column *columns, struct column *c, const uint
     rest_of(columns, c, rest);
     struct cost own = codec_form_of(rest, 1, n, &c->dense, &c->low);
     c->own_bytes = own.bytes;
-    if (own.bytes + c->misses.size > n * 8) { // nearly impossible, but the bound is a promise
+    if (own.bytes + c->misses.size > n * 8) { // nearly impossible, but codec_table_bound must hold
         c->n_refers = 0;
         c->expansions = 1;
         c->own_bytes = codec_form_of(c->q, 1, n, &c->dense, &c->low).bytes;
@@ -342,8 +346,8 @@ static void find_all_references(struct column *columns, size_t n_columns, struct
 
 enum { FORMS = 2 }; // sparse, dense
 
-// The tokens of all columns of a form lie in one stream and get one code. Columns of alike numbers
-// that differ in `low` have different tokens, which costs more than the best `low` of each saves.
+// The tokens of all columns of a form lie in one stream and get one code. If similar columns differ
+// in `low`, their tokens differ. That costs more than the best `low` of each column saves.
 static const double AGREEMENT_COST = 1.01;
 
 static void agree_on_low_bits(struct column *columns, size_t n_columns, int64_t *rest)
@@ -386,7 +390,8 @@ static void write_series(struct streams *s, const struct column *c, const int64_
 {
     size_t gap = 0, n = c->from->n;
     uint64_t low = 0, mask = (UINT64_C(1) << c->low) - 1;
-    unsigned held = 0; // bits in `low` not yet written, below 8 between numbers
+    // number of bits in `low` that are not written yet; below 8 between two numbers
+    unsigned held = 0;
     for (size_t k = c->order == 0 ? 0 : 1; k < n; k++) {
         if (q[k] == 0 && !c->dense) {
             gap++;
@@ -452,7 +457,7 @@ static void write_runs(struct streams *s, const struct column *c)
         if (pattern[k] != pattern[k - 1]) {
             write_token(&s->of[GAPS], &s->of[EXTRAS], gap);
             buf_u64(&s->of[RAW], pattern[k]);
-            gap = SIZE_MAX; // becomes 0 for the next
+            gap = SIZE_MAX; // the next addition makes it 0
         }
     buf_varint(&s->directory, s->of[GAPS].size - gaps_before);
     buf_varint(&s->directory, s->of[EXTRAS].size - extras_before);
@@ -503,7 +508,8 @@ static size_t join(const struct streams *s, size_t n_columns, uint8_t *out)
     return size;
 }
 
-// All scratch in one piece: a series and marks per column, and the buffers of the steps.
+// All scratch memory in one piece: a series and marks for each column, and the buffers of the
+// steps.
 struct scratch {
     struct column *columns;
     struct place *places;

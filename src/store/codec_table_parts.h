@@ -46,8 +46,8 @@ enum { ORDER_MASK = 3, FORM_DENSE = 4 };                     // form of whole nu
 enum { BITS_AS_THEY_ARE, BITS_XOR, BITS_DELTA, BITS_FORMS }; // form of patterns
 enum { TOKEN_LONG = 120, TOKEN_EXTRA_MAX = 8, MISS_BYTES = 10, LOW_MAX = 56 };
 
-// Following the references of one column reaches at most this many columns, itself and repetitions
-// included.
+// limit of the columns that are visited while the references of one column are followed, with the
+// column itself and repetitions
 enum { EXPANSIONS_MAX = 64, REFERENCES_MAX = 3 };
 
 static inline size_t low_bytes(size_t count, unsigned low)
@@ -55,15 +55,15 @@ static inline size_t low_bytes(size_t count, unsigned low)
     return (count * low + 7) / 8;
 }
 
-// Finds the ends of the directory and of each stream. Returns the number of these places, 0 for
-// bytes that are no table.
+// Finds the ends of the directory and of each stream. Returns the number of ends, or 0 if the bytes
+// are not a table.
 size_t codec_table_ends(const uint8_t *in, size_t size, size_t ends[STREAMS + 1]);
 
 // ---- Writing: codec_table_series.c
 
 static inline unsigned token_extra(uint64_t v)
 {
-    return v < TOKEN_LONG ? 0 : (bit_length((v - TOKEN_LONG) | 1) + 7) / 8; // at least one
+    return v < TOKEN_LONG ? 0 : (bit_length((v - TOKEN_LONG) | 1) + 7) / 8; // at least one byte
 }
 
 static inline uint8_t token_byte(uint64_t v)
@@ -71,7 +71,7 @@ static inline uint8_t token_byte(uint64_t v)
     return (uint8_t)(v < TOKEN_LONG ? v : TOKEN_LONG - 1 + token_extra(v));
 }
 
-// The magnitude of a number, also of INT64_MIN.
+// Returns the magnitude of a number, also of INT64_MIN.
 static inline uint64_t size_of(int64_t v)
 {
     return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
@@ -96,14 +96,14 @@ struct series {
     struct cost cost;
 };
 
-// The entropy of n bytes with these counts.
+// Returns the entropy, in bits, of n bytes with these counts.
 double codec_entropy_bits(const uint32_t counts[256], size_t n);
 
-// The cost of numbers q[from..n-1] in dense or sparse form with `low` bits cut off.
+// Returns the cost of the numbers q[from..n-1] in dense or sparse form, with `low` bits cut off.
 struct cost codec_cost_of(const int64_t *q, size_t from, size_t n, bool dense, unsigned low);
 
-// The cheapest form of q[from..n-1]: dense if most numbers are not 0, and the number of low bits to
-// cut off. Returns the cost.
+// Finds the cheapest form of q[from..n-1]: dense if most numbers are not 0, and the number of low
+// bits to cut off. Returns its cost.
 struct cost codec_form_of(const int64_t *q, size_t from, size_t n, bool *dense, uint8_t *low);
 
 // Makes the series of the given order from whole numbers x. x and q may not overlap.

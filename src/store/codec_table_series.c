@@ -8,15 +8,15 @@
 
 enum {
     CENTRE_SAMPLES = 255,
-    LOW_BITS_FROM = 6, // mean length of numbers from which on cutting off low bits is tried
+    LOW_BITS_FROM = 6, // low bits are cut off only from numbers of at least this mean length
     LOW_BITS_TRIED = 6,
-    LOW_BITS_SAMPLES = 768, // of the numbers, on which it is tried
+    LOW_BITS_SAMPLES = 768, // number of numbers on which cutting low bits off is tried
 };
 
-// a cost counts as smaller only below this fraction of the other
+// a cost counts as smaller only if it is below this fraction of the other
 static const double WORTH_IT = 0.997;
 
-// ---- What bytes would cost after the general compressor: their entropy
+// ---- The estimated cost of bytes after compression: their entropy
 
 double codec_entropy_bits(const uint32_t counts[256], size_t total)
 {
@@ -27,7 +27,8 @@ double codec_entropy_bits(const uint32_t counts[256], size_t total)
     return bits;
 }
 
-// The dense form in two histograms: equal tokens one after another would wait for each other.
+// Computes the cost of the dense form with two histograms: with one, equal tokens that follow each
+// other would wait for each other.
 static struct cost cost_of_dense(const int64_t *q, size_t n, unsigned low)
 {
     uint32_t counts[2][256] = {{0}};
@@ -76,8 +77,8 @@ struct cost codec_cost_of(const int64_t *q, size_t from, size_t n, bool dense, u
     return cost;
 }
 
-// The number of low bits to cut off dense numbers of this mean length. Of many numbers a sample
-// shows it.
+// Chooses how many low bits to cut off dense numbers of this mean length. If the numbers are many,
+// it tries a sample.
 static uint8_t low_of_dense(const int64_t *q, size_t n, unsigned mean)
 {
     int64_t samples[LOW_BITS_SAMPLES];
@@ -92,7 +93,8 @@ static uint8_t low_of_dense(const int64_t *q, size_t n, unsigned mean)
     for (unsigned tried = 0; tried < LOW_BITS_TRIED; tried++) {
         unsigned bits = mean - 2 - tried < LOW_MAX ? mean - 2 - tried : LOW_MAX;
         struct cost cost = cost_of_dense(q, n, bits);
-        // Most cut bits first, because noise that is cut off costs the compressor no time.
+        // Try the greatest number of bits first, because noise that is cut off costs the compressor
+        // no time.
         if (cost.bits < best.bits * WORTH_IT) {
             best = cost;
             low = (uint8_t)bits;
@@ -129,7 +131,8 @@ struct cost codec_form_of(const int64_t *q, size_t from, size_t n, bool *dense, 
 
 // ---- Whole numbers to a series
 
-// Shell's sort: for so few numbers qsort's calls would take most of the time.
+// Sorts with Shell's algorithm, because for so few numbers the calls of qsort would take most of
+// the time.
 static void sort_samples(int64_t *samples, size_t count)
 {
     static const size_t gaps[] = {57, 23, 10, 4, 1};
@@ -143,7 +146,7 @@ static void sort_samples(int64_t *samples, size_t count)
         }
 }
 
-// The most frequent number of a sample, or else its median.
+// Returns the most frequent number of a sample, or else the median of the sample.
 static int64_t centre_of(const int64_t *y, size_t from, size_t n)
 {
     int64_t samples[CENTRE_SAMPLES];
@@ -193,7 +196,7 @@ struct series codec_series_of(const int64_t *x, size_t n, unsigned order, int64_
         if (s.factor != 1 && q[k] != 0)
             s.factor = common_divisor(s.factor, size_of(q[k]));
     }
-    // INT64_MIN is its own negative, and too large a factor would not be a positive int64_t.
+    // INT64_MIN is its own negative, and a large factor would not be a positive int64_t.
     if (s.factor == 0 || s.factor > INT64_MAX)
         s.factor = 1;
     if (s.factor > 1)

@@ -13,6 +13,21 @@ size_t codec_table_compress_bound(size_t size)
     return ZSTD_compressBound(size) + (size_t)FLUSHES * BLOCK_HEADER;
 }
 
+// Most streams hold tokens of one byte, and their Huffman codes have two or three bits. A repeat of
+// a few bytes takes more bits than their codes. zstd compares the two from level PARSER_WEIGHS on;
+// below, it takes every repeat that is long enough.
+static void set_level(ZSTD_CCtx *context, int level)
+{
+    enum { PARSER_WEIGHS = 16, REPEAT_MIN = 7, HASH_BITS_FEW = 6 };
+    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level ? level : 1);
+    if (level < PARSER_WEIGHS)
+        ZSTD_CCtx_setParameter(context, ZSTD_c_minMatch, REPEAT_MIN);
+    if (level == CODEC_TABLE_QUICK) {
+        ZSTD_CCtx_setParameter(context, ZSTD_c_strategy, ZSTD_fast);
+        ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, HASH_BITS_FEW);
+    }
+}
+
 size_t codec_table_compress(const uint8_t *table, size_t size, int level, uint8_t *out)
 {
     size_t ends[STREAMS + 1], n_ends = codec_table_ends(table, size, ends);
@@ -21,7 +36,7 @@ size_t codec_table_compress(const uint8_t *table, size_t size, int level, uint8_
         ZSTD_freeCCtx(context);
         return 0;
     }
-    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
+    set_level(context, level);
     ZSTD_CCtx_setPledgedSrcSize(context, size);
     ZSTD_inBuffer in = {table, 0, 0};
     ZSTD_outBuffer to = {out, codec_table_compress_bound(size), 0};

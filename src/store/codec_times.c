@@ -40,7 +40,7 @@ size_t codec_encode_times(const int64_t *t_ns, size_t n, enum codec_aim aim, uin
         struct codec_column column = {t_ns, (uint32_t)n, true};
         out[0] = TIMES_TABLE;
         size = codec_table_encode(&column, 1, out + 1);
-        size = size == 0 ? SIZE_MAX : size + 1; // without memory: plain
+        size = size == 0 ? SIZE_MAX : size + 1; // without memory, the plain form is used
     }
     if (size <= n * sizeof t_ns[0])
         return size;

@@ -12,7 +12,10 @@ enum {
     DIRECTORY_RAW_MAX = 256 << 20,
     PARTS_MAX = 65536,
     PACK_BYTES = 128 << 10, // bytes of the directory that one call compresses: about a millisecond
-    PART_SERIES_MAX = 2000, // each series has at most two columns, and the time stamps one
+    // Tables with fewer bytes consist of gaps and of columns that derive from others. Their bytes
+    // repeat, and compressing them takes little time beside encoding so many values.
+    REPEATS_VALUES_A_BYTE = 2,
+    PART_SERIES_MAX = 2000, // each series has at most two columns, and the time stamps have one
 };
 _Static_assert(2 * (int)PART_SERIES_MAX + 1 <= (int)CODEC_TABLE_COLUMNS_MAX,
                "the columns of a part are one table");
@@ -21,19 +24,19 @@ _Static_assert(2 * (int)PART_SERIES_MAX + 1 <= (int)CODEC_TABLE_COLUMNS_MAX,
 
 struct cold_writer {
     struct buf *out;
-    // start of the block, and of its data; of the scratch until the directory is written
+    // start of the block, its data, and until the directory is written, the scratch
     size_t start, data_at;
     struct block_header header;
     struct buf data, directory, parts;
     uint32_t part_count;
-    int level;
+    int level, repeats_level;            // as in struct cold_effort
     size_t part_values, part_series_max; // limits of a part
     size_t part_series, values_in_part;
-    const int64_t *t_ns; // SET: of all rows
+    const int64_t *t_ns; // only for a set: times of all rows
     struct block_entry previous;
     struct codec_column columns[CODEC_TABLE_COLUMNS_MAX];
-    uint32_t column_count; // of the part being filled
-    struct arena memory;   // for its columns
+    uint32_t column_count; // number of columns in the unfinished part
+    struct arena memory;   // holds these columns
     // Used by the end: the unpacked directory, and how far it has been compressed.
     ZSTD_CCtx *packer;
     struct buf raw;
@@ -49,7 +52,9 @@ static int finish_part(struct cold_writer *w)
     size_t before = w->data.size, bound = codec_table_compress_bound(raw_size);
     int rc = raw_size && buf_reserve(&w->data, bound) ? 0 : -ENOMEM;
     if (!rc) {
-        size_t n = codec_table_compress(raw, raw_size, w->level, (uint8_t *)w->data.data + before);
+        bool repeats = raw_size * REPEATS_VALUES_A_BYTE < w->values_in_part;
+        size_t n = codec_table_compress(raw, raw_size, repeats ? w->repeats_level : w->level,
+                                        (uint8_t *)w->data.data + before);
         rc = n ? 0 : -ENOMEM;
         w->data.size += n;
     }
@@ -163,6 +168,7 @@ struct cold_writer *cold_begin(struct buf *out, const struct block_source *sourc
         return NULL;
     w->out = out;
     w->level = effort->level;
+    w->repeats_level = effort->repeats_level;
     w->part_values = effort->part_values;
     w->part_series_max =
         effort->part_series < PART_SERIES_MAX ? effort->part_series : PART_SERIES_MAX;
@@ -200,7 +206,7 @@ int cold_pack(struct cold_writer *w)
     size_t more =
         ZSTD_compressStream2(w->packer, &to, &in, n == left ? ZSTD_e_end : ZSTD_e_continue);
     if (ZSTD_isError(more) || in.pos < in.size || (n == left && more))
-        return -ENOMEM; // the output has room, so memory is the only possible reason
+        return -ENOMEM; // the output has room, so only memory can have been exhausted
     w->out->size = to.pos;
     w->packed += n;
     return 1;
@@ -233,12 +239,12 @@ int cold_end(struct cold_writer *w)
         rc = block_end(w->out, w->start, &w->header);
     }
     if (!rc)
-        w->start = w->out->size; // later failures leave the block in the output
+        w->start = w->out->size; // after a later failure, the block stays in the output
     cold_cancel(w);
     return rc;
 }
 
-// Called before one more column or series: finishes the part if it has no room left.
+// Called before another column or series is added. Finishes the part if it has no room left.
 static int make_room(struct cold_writer *w, size_t values)
 {
     if (w->part_series &&
@@ -247,8 +253,8 @@ static int make_room(struct cold_writer *w, size_t values)
     return 0;
 }
 
-// Adds one column of a set to the part: its values, and, if some are missing, the rows that have
-// one.
+// Adds one column of a set to the part: its values, and if some are missing, a column that marks
+// the rows with a value.
 static int add_set_column(struct cold_writer *w, const int64_t *t_ns, const double *column,
                           struct block_entry *e)
 {

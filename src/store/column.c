@@ -1,4 +1,5 @@
-// column.c - finds, checks, copies and decodes one series' part of a block. (For a tail: tail.c.)
+// column.c - finds, checks, copies and decodes one series' part of a block. tail.c does this for
+// tails.
 #include "base/hash.h"
 #include "base/search.h"
 #include "store/codec_table.h"
@@ -9,15 +10,15 @@
 #include <zstd.h>
 
 enum {
-    // of a block, copied and added to the checksum at a time: fits the nearest cache
+    // bytes of a block that are copied and checksummed at a time: they fit into the nearest cache
     CHECK_PIECE_BYTES = 32 << 10,
-    // upper bound of any part, because values and columns of a part are limited
+    // upper bound of an unpacked part; follows from the limits of its values and columns
     PART_RAW_MAX = 256 << 20,
 };
 
 // ---- Copies ----
 
-// Two words at a time. Each is read once, because the copy is volatile to the compiler.
+// Copies two words at a time. Each is read only once, because the access is volatile.
 typedef uint64_t word_pair __attribute__((vector_size(16), aligned(8), may_alias));
 
 void reader_copy_words(void *to, const uint8_t *from, size_t bytes)
@@ -33,19 +34,19 @@ void reader_copy_words(void *to, const uint8_t *from, size_t bytes)
     }
 }
 
-// Copies content of a block. The words count only if the generation is unchanged after the copy, so
-// they may be read in pieces of any width. The barrier makes later code read the copy, even if the
-// compiler could see through memcpy.
+// Copies bytes of a block. The copy is used only if the generation is unchanged afterwards, so the
+// words may be read in pieces of any width. The barrier makes later code read the copy, even if the
+// compiler can see through memcpy.
 static void copy_block(void *to, const uint8_t *from, size_t bytes)
 {
     memcpy(to, from, bytes);
     __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
 }
 
-// The writer raises the generation before it overwrites the place. If the generation is unchanged
-// after the copy, the copy is of the old content. If the page of the entry is gone, reading the
-// generation sets `lost`. If only the end of the block is gone, in the last page of the file, the
-// witness shows it.
+// Checks a copy of a block. The writer raises the generation before it overwrites the block's
+// place, so with an unchanged generation the copy has the old content. If the page of the table
+// entry is lost, reading the generation sets `lost`. If only the end of the block is lost, in the
+// last page of the file, the witness shows it.
 static int standing(const struct extent_entry *entry, uint32_t generation, struct remains *remains,
                     uint64_t end)
 {
@@ -78,8 +79,7 @@ const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t 
         *rc = -EBADMSG;
         return NULL;
     }
-    // Copies whole words, so the copy begins up to 7 bytes early. Blocks are aligned, and so is
-    // their end.
+    // Copy whole words, from up to 7 bytes before. Blocks are aligned at both ends.
     size_t early = from % 8, words = (early + size + 7) / 8 * 8;
     s->scratch.size = 0;
     if (!buf_reserve(&s->scratch, words + 8)) {
@@ -111,7 +111,7 @@ static uint32_t crc_of(const uint8_t *from, size_t skip, size_t size)
     return crc;
 }
 
-// Bytes from..from+size of a block; `from` need not be aligned.
+// Computes the checksum of bytes from..from+size of a block; `from` need not be aligned.
 static uint32_t crc_part(const struct block_ref *b, size_t from, size_t size)
 {
     size_t skip = from % 8;
@@ -155,7 +155,7 @@ int block_check(struct store_reader *r, struct block_ref *b, bool data)
     return checked(r, b, ok, BLOCK_DATA_INTACT, "a block");
 }
 
-// The checksum is right, but the contents that it covers are malformed.
+// Handles contents that are malformed although their checksum is right.
 static int malformed(struct store_snapshot *s, struct block_ref *b)
 {
     return checked(s->reader, b, false, 0, "a block (well kept, but written wrongly)");
@@ -177,8 +177,9 @@ int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold
     rc = cold_directory_open(&b->header, stored, &d);
     if (rc)
         return rc == -EBADMSG ? malformed(s, b) : rc;
-    // Another thread may have been faster. Release: our directory is filled before readers see its
-    // pointer. Acquire: the other thread's directory is filled before we see its pointer.
+    // Another thread may have stored its directory first. Release: our directory is filled before
+    // readers see its pointer. Acquire: the other thread's directory is filled before we see its
+    // pointer.
     if (!__atomic_compare_exchange_n(&b->directory, &none, d, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
         free(d);
@@ -228,7 +229,7 @@ static int group_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t 
         return rc;
     if (from > to || to > h->data_bytes)
         return malformed(s, b);
-    // The summaries are in the data.
+    // Summaries are in the data, so check the data.
     rc = block_check(s->reader, b, true);
     if (rc)
         return rc;
@@ -266,7 +267,7 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id,
     return rc == -EBADMSG ? malformed(s, b) : rc;
 }
 
-// Merging relies on the order. The loop has no branch, so that it vectorises.
+// A merge relies on the order of times. The loop has no branch, so compilers vectorise it.
 static bool ascending(const int64_t *t, size_t n)
 {
     bool ok = true;
@@ -308,8 +309,8 @@ static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache
     return *pin ? 0 : -ENOMEM;
 }
 
-// The times of a column are those of its whole block (pins[0]): 0; or those of a part of the rows:
-// 1, and the caller fills own_t. -ENOMEM.
+// Chooses the time stamps of a column. Returns 0 if they are those of the whole block (pins[0]); 1
+// if they are those of some rows, and the caller fills own_t; or -ENOMEM.
 static int choose_times(struct store_snapshot *s, size_t count, bool partial, struct column *out)
 {
     if (!partial) {
@@ -346,7 +347,8 @@ static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct 
 
 // ---- Cold blocks ----
 
-// One context for all frames: creating one costs as much as unpacking a small part.
+// One context unpacks all frames, because creating a context costs as much as unpacking a small
+// part.
 int column_unpack(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
                   size_t frame_size)
 {
@@ -397,7 +399,7 @@ static bool column_fits(const struct codec_table *table, size_t column, size_t r
     return column < codec_table_columns(table) && codec_table_rows(table, column) == rows;
 }
 
-// The time stamps of a part of a set block.
+// Returns the time stamps of a part of a set block.
 static int cold_times(struct store_snapshot *s, struct block_ref *b,
                       const struct codec_table *table, const struct block_entry *e,
                       struct cache_item **pin)
@@ -424,7 +426,7 @@ static int cold_times(struct store_snapshot *s, struct block_ref *b,
     return *pin ? 0 : -ENOMEM;
 }
 
-// The time stamps of the rows for which the presence column says 1.
+// Copies the time stamps of the rows that the presence column marks with 1.
 static int cold_pick(struct store_snapshot *s, const struct codec_table *table,
                      const struct block_entry *e, const int64_t *all, uint32_t rows, int64_t *out)
 {
@@ -483,9 +485,9 @@ void column_free(struct store_snapshot *s, struct column *c)
     *c = (struct column){0};
 }
 
-// A block that a range cuts also holds the neighbours of the range. Queries often ask for them next
-// (store_point_before, a cursor from the end of the range on). So the snapshot keeps the last
-// columns that were cut.
+// A block that extends beyond the queried range also holds the points next to the range. Queries
+// often request these points next (store_point_before, or a cursor from the end of the range on).
+// So the snapshot keeps the columns that were cut last.
 void column_keep_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series,
                      struct column *c)
 {
@@ -531,7 +533,7 @@ int block_load(struct store_snapshot *s, struct block_ref *b, const struct block
     rc = !out->own_v                    ? -ENOMEM
          : b->header.flags & BLOCK_COLD ? cold_load(s, b, e, out)
                                         : hot_load(s, b, e, out);
-    // Shared time stamps were checked when they were decoded; a second check would only cost a
+    // Shared time stamps were checked when they were decoded; checking them again would only cost a
     // cache miss.
     const int64_t *t = rc ? NULL : out->own_t;
     int64_t first = t ? t[0] : b->header.first_ns, last = t ? t[e->count - 1] : b->header.last_ns;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { PIECE_BYTES = 256 << 10 }; // of one read
+enum { PIECE_BYTES = 256 << 10 }; // bytes of one read
 
 int csv_lines_open(struct csv_lines *c, const char *path, struct error *e)
 {
@@ -32,7 +32,7 @@ int csv_lines_rewind(struct csv_lines *c)
     return gzrewind(c->file) ? -ESPIPE : 0;
 }
 
-// Reads more bytes. 1; 0 at the end; or a negative errno.
+// Reads more bytes. Returns 1, 0 at the end, or a negative errno.
 static int fill(struct csv_lines *c)
 {
     if (c->from)
@@ -74,7 +74,7 @@ static struct str unread(const struct csv_lines *c)
     return c->text ? (struct str){c->text + c->from, c->to - c->from} : (struct str){"", 0};
 }
 
-// `quotes`: a line end between quotes does not end the line.
+// With `quotes`, a line end between quotes does not end the line.
 static int next_line(struct csv_lines *c, bool quotes)
 {
     size_t looked_at = 0;

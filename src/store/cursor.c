@@ -1,9 +1,9 @@
 // cursor.c - reads the points of one series in order of time from all blocks and tails.
 //
-// A series' points lie in pieces (pieces.c). Pieces overlap where points came late. The cursor cuts
-// time into slices that begin and end where pieces do. In a slice with one piece, the run is that
-// piece, undecoded. In a slice with several, the cursor decodes and merges them; at equal time
-// stamps the newest piece wins.
+// A series' points lie in pieces (pieces.c). Pieces overlap if points arrived late. The cursor cuts
+// time into slices, which begin and end where a piece begins or ends. If a slice has one piece, the
+// run is this piece, undecoded. If a slice has several pieces, the cursor decodes and merges them;
+// at equal time stamps the newest piece wins.
 //
 //   pieces   ├────────────┤      ├───────────┤
 //                   ├──────────────┤
@@ -18,10 +18,11 @@ enum {
     PREFETCH_FIRST_BYTES = 512,
     PREFETCH_BYTES_MAX = 4096,
     LINE_BYTES = 64,
-    // loaded beyond the current piece, so that their bytes are prefetched in time
+    // number of pieces after the current one that are loaded, so that their bytes are prefetched in
+    // time
     PIECES_AHEAD = 3,
-    RETIRED_MAX = 24,     // finished pieces, before the remaining ones are moved to the front
-    IDLE_MAX = 4,         // idle cursors that a snapshot keeps for reuse
+    RETIRED_MAX = 24, // after so many finished pieces, the remaining ones are moved to the front
+    IDLE_MAX = 4,     // idle cursors that a snapshot keeps for reuse
     IDLE_PIECES_MAX = 64, // longest piece list kept with an idle cursor
 };
 
@@ -115,7 +116,7 @@ static bool make_room(struct store_cursor *c, size_t room)
     return c->t && c->v;
 }
 
-// The index of the piece's first point, from `at` on, that is not before t_ns.
+// Returns the index of the piece's first point, from `at` on, that is not before t_ns.
 static size_t seek(const struct piece *p, int64_t t_ns)
 {
     size_t i;
@@ -163,7 +164,8 @@ static int merge(struct store_cursor *c, size_t touched, int64_t end_ns)
             struct piece *p = &pieces[i];
             if (p->last_ns < c->next_ns || p->at == p->column.count || p->column.t[p->at] > end_ns)
                 continue;
-            // At equal time stamps the oldest piece comes first and is then overwritten.
+            // At equal time stamps the oldest piece comes first, and newer pieces overwrite its
+            // point.
             int64_t t = p->column.t[p->at];
             if (!best || t < best_ns || (t == best_ns && piece_newer(best, p))) {
                 best = p;
@@ -197,20 +199,21 @@ static void retire(struct store_cursor *c)
 }
 
 struct slice {
-    size_t touched, last; // the number of pieces with points in the slice, and the last of them
-    size_t end;           // index after the last piece that the slice can touch
+    // touched: number of pieces with points in the slice; last: index of the last of them
+    size_t touched, last;
+    size_t end; // index after the last piece that may have points in the slice
     int64_t start_ns, end_ns;
 };
 
-// Finds the pieces that the next slice can touch. Its end is where one of them ends or another
-// begins.
+// Finds the next slice, and the pieces that may have points in it. The slice ends where one of
+// these pieces ends or another piece begins.
 static int find_slice(struct store_cursor *c, struct slice *out)
 {
     struct piece_list *l = &c->pieces;
     *out = (struct slice){.end_ns = c->to_ns};
     size_t i = l->at;
     for (;; i++) {
-        // All pieces that can begin before this one must be loaded.
+        // Load all pieces that may begin before this one.
         while (c->pending &&
                (i + PIECES_AHEAD >= l->count || c->pending_ns <= l->all[i].first_ns)) {
             int rc = pieces_pull(c);
@@ -281,7 +284,7 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
     c->count = 0;
     int rc = -ESTALE;
     for (int i = 0; i < MOVES_MAX && (rc = next_run(c, run)) == -ESTALE; i++) {
-        // A later block has moved: looks the remaining points up again.
+        // A later block has moved, so find the remaining points again.
         rc = snapshot_move(c->s);
         c->from_ns = c->next_ns;
         if (!rc)
@@ -299,10 +302,10 @@ uint64_t store_cursor_block(const struct store_cursor *c)
     return b ? b->number : 0;
 }
 
-// The next piece lies far from the last one, so the processor does not prefetch it. Pieces of a
-// cursor are read in turn, so the bytes of the next one can be fetched while one is decoded.
-// (Inline, because compilers consider a function that only prefetches to have no effect, and leave
-// out its calls.)
+// Prefetches a piece. The next piece lies far from the last one, so the processor does not prefetch
+// it by itself. A cursor reads its pieces in turn, so the bytes of the next piece can be fetched
+// while one is decoded. (Inline, because compilers consider a function that only prefetches to have
+// no effect, and remove its calls.)
 static inline __attribute__((always_inline)) void prefetch(const struct store_cursor *c,
                                                            size_t piece, size_t from, size_t to)
 {
@@ -323,7 +326,8 @@ int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const doub
 {
     if (c->whole != WHOLE_NONE) {
         struct piece *p = &c->pieces.all[c->whole];
-        // In two parts: a processor fetches only a limited number of lines at a time.
+        // Prefetch in two parts, because a processor fetches only a limited number of cache lines
+        // at a time.
         prefetch(c, c->whole + 2, 0, PREFETCH_FIRST_BYTES);
         int rc = piece_load(c, p);
         prefetch(c, c->whole + 2, PREFETCH_FIRST_BYTES, PREFETCH_BYTES_MAX);

@@ -23,7 +23,8 @@ int catalog_make_room(struct store *s, size_t bytes)
     const struct extent_entry *e =
         s->catalog.slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, s->catalog.slot);
     if (e && (e->kind != EXTENT_CATALOG || s->catalog.ended))
-        e = NULL; // packed, or has a gap: the log continues after it
+        // the extent is packed or has a gap, so the log continues in a new extent after it
+        e = NULL;
     if (e && e->size - e->used >= bytes)
         return 0;
     uint64_t size = e ? e->size * 2 : CATALOG_EXTENT_BYTES;
@@ -61,7 +62,7 @@ static const char *const limit_names[CATALOG_LIMITS] = {
     [LIMIT_CATALOG_BYTES] = "bytes of names and tags",
 };
 
-// Whether a count of `now` may grow by `more`.
+// Checks whether a count of `now` may grow by `more`.
 static int check_limit(struct store *s, enum catalog_limit which, uint64_t now, uint64_t more)
 {
     uint64_t limit = s->limits.catalog[which];
@@ -77,9 +78,9 @@ static int check_limit(struct store *s, enum catalog_limit which, uint64_t now, 
     return -ENOSPC;
 }
 
-// The step before commit. *spill: the entries go into the spill. Without disk space they wait there
-// with the appends. Ids follow from the order of entries, and appends refer to ids, so all keep
-// their order.
+// Does the step before the commit. *spill: the entries go into the spill. Without disk space they
+// wait in the spill, together with the appends: ids follow from the order of entries, and appends
+// refer to ids, so all of them keep their order.
 static int admit(struct store *s, const struct buf *entries, bool *spill)
 {
     int rc = entries->failed
@@ -123,10 +124,10 @@ int catalog_meta(struct store *s, const struct store_label *meta, size_t count)
     return 0;
 }
 
-// ---- state in memory ----
+// ---- State in memory ----
 
-// Each kind has a `…_reserve`, which takes the memory for one more and can fail, and a
-// `…_remember`, which cannot.
+// For each kind of definition, `…_reserve` allocates the memory for one more and can fail;
+// `…_remember` adds the definition and cannot fail.
 
 static struct str metric_reserve(struct store *s, const struct store_metric *m)
 {
@@ -194,9 +195,9 @@ static struct set *set_remember(struct store *s, const uint32_t *series, uint32_
 
 // ---- Series ----
 //
-// A million of them fit into 50 MB: 8 bytes of slots, 8 of the place of the key, the key itself (8
-// bytes and 4 a label) in an arena; and 10 in the file. Its name costs nothing here: a key is
-// numbers.
+// A million series fit into 50 MB of memory: 8 bytes for slots, 8 for the place of the key, and the
+// key itself (8 bytes and 4 a label) in an arena. In the file a series takes 10 bytes. Names take
+// no memory here, because a key consists of numbers.
 
 static uint64_t key_hash(const uint32_t *key)
 {
@@ -227,7 +228,7 @@ static bool series_slots_grow(struct store *s)
     return true;
 }
 
-// Makes room for one more series, so that remembering it cannot fail once it is in the file.
+// Reserves memory for one more series, so that remembering it cannot fail after the file has it.
 static const uint32_t *series_reserve(struct store *s, const struct series_key *k)
 {
     size_t needed = s->stats.series + 1, capacity = s->catalog.series_capacity;
@@ -252,7 +253,8 @@ static uint32_t series_remember(struct store *s, const uint32_t *key)
     return id;
 }
 
-// The ids of an entry, each below `limit`. Ids count from 0, so a greater one was never defined.
+// Reads the ids of an entry, which must be below `limit`. Ids count from 0, so a greater id was
+// never defined.
 static bool load_ids(struct catalog_entry *e, uint32_t *ids, uint64_t limit)
 {
     uint32_t previous = 0;

@@ -12,12 +12,13 @@ _Static_assert((int)DIRECT_POINTS_MAX == (int)MERGE_POINTS && (int)DIRECT_ROWS_M
                "a cold block has as many");
 
 enum {
-    DIRECT_VALUES = 1 << 20, // of a block of a set, as of a closing merge
+    DIRECT_VALUES = 1 << 20, // values in a block of a set, as in a closing merge
     ROWS_LEAST = 2 * TAIL_ROWS_MIN,
-    ROWS_FEW = 64, // fewer go through the tail
+    ROWS_FEW = 64, // fewer rows than this go through the tail
 };
 
-// Finishes the block and appends it. It has the number that the tail's next block would have.
+// Finishes the block and appends it. The block gets the number that the tail's next block would
+// have had.
 static int put_block(struct store *s, struct stripes *x, struct tail *t, struct hot_queue *q,
                      int64_t newest_ns)
 {
@@ -39,7 +40,8 @@ static int put_block(struct store *s, struct stripes *x, struct tail *t, struct 
         s->newest_ns = newest_ns;
         __atomic_store_n(&sb->newest_ns, newest_ns, __ATOMIC_RELAXED);
     }
-    // The next block is newer, and readers look again. Release: they find the block then.
+    // The next block is newer, and the new version makes readers look again. Release: they then
+    // find this block.
     __atomic_store_n(&sb->version, sb->version + 1, __ATOMIC_RELEASE);
     return 0;
 }
@@ -59,7 +61,8 @@ static int check(const struct store *s)
 
 // ---------------------------------------------------------------- points
 
-// The end of the block that begins at `from`: all points of a series, or as many as a column has.
+// Returns the end of the block that begins at `from`. A block has all points of a series, or as
+// many as a column can hold.
 static size_t end_of_block(const struct point_record *p, size_t from, size_t count,
                            uint64_t *series)
 {
@@ -116,7 +119,8 @@ static int put_sorted(struct store *s, const struct point_record *p, size_t coun
     return rc;
 }
 
-// Whether all points may bypass the tail: it is empty, and no series is in a set, too.
+// Checks that all points may bypass the tail: the tail is empty, and none of the series is in a
+// set.
 static int check_points(struct store *s, const struct point_record *p, size_t count, bool *bypass)
 {
     int rc = check(s);
@@ -157,8 +161,8 @@ int direct_points(struct store *s, const struct point_record *points, size_t cou
 
 // ---------------------------------------------------------------- rows
 
-// As many as a merge takes: of dense values at least those of two full tails.
-uint32_t direct_rows_wanted(const struct store *s, uint32_t id)
+// Returns as many rows as a merge takes; of dense values, at least the rows of two full tails.
+uint32_t direct_rows_per_call(const struct store *s, uint32_t id)
 {
     const struct set *set = &s->catalog.sets[id];
     uint64_t most = DIRECT_VALUES / set->count, tail = TAIL_VALUES_MAX / set->count;
@@ -200,7 +204,7 @@ int direct_rows(struct store *s, uint32_t id, const void *rows, uint32_t count)
     bool bypass = count >= ROWS_FEW && !s->limits.window_ns && !set->shared &&
                   set->shared_seen == s->shared.count && s->shared.singles_before_ns == INT64_MIN;
     if (bypass && set->tail.slot != EXTENT_NO_SLOT)
-        rc = seal_and_free(s, id); // its rows are older
+        rc = seal_and_free(s, id); // the rows in the tail are older, so seal them first
     for (uint32_t i = 0; !rc && !bypass && i < count; i++, at += row_bytes) {
         int64_t t_ns;
         memcpy(&t_ns, at, sizeof t_ns);

@@ -1,12 +1,13 @@
-// direct.h - points and rows straight into cold blocks, for imports.
+// direct.h - writes points and rows straight into cold blocks, for imports.
 //
-// An import has more data in hand than a tail holds. A tail, a hot block and a merge would copy and
-// encode them three times, so it hands over as many points as a cold block has:
+// An import has more data at once than a tail holds. A tail, a hot block and a merge would copy and
+// encode these data three times. So the import passes as many points as a cold block has:
 //
 //   tails ─ seal ─▶ hot blocks ─ merge ─▶ cold blocks
 //   an import ──────────────────────────▶ cold blocks
 //
-// Data without space are refused at once (-ENOSPC, …), and never wait in memory.
+// If there is no space for the data, they are refused at once (-ENOSPC, …), and never wait in
+// memory.
 #ifndef SONDE_STORE_DIRECT_H
 #define SONDE_STORE_DIRECT_H
 
@@ -14,19 +15,20 @@
 #include "store/store.h"
 
 enum {
-    DIRECT_POINTS_MAX = 1 << 18, // of one call: the points of a merged block
+    DIRECT_POINTS_MAX = 1 << 18, // points of one call, as many as a merged block holds
     DIRECT_ROWS_MAX = 8192,
 };
 
-// Appends 1 to DIRECT_POINTS_MAX points, in any order; of equal ones the last one counts, as with
-// store_append. No value is store_missing().
+// Appends 1 to DIRECT_POINTS_MAX points, in any order. Of points of one series and time the last
+// one wins, as with store_append. No value may be store_missing().
 int direct_points(struct store *s, const struct point_record *points, size_t count);
 
-// Appends 1 to DIRECT_ROWS_MAX rows of a set: for each its time, an int64_t, and the values. Some
-// dozens go through the tail: they would make a block that is larger.
+// Appends 1 to DIRECT_ROWS_MAX rows of a set. Each row is its time, an int64_t, and then its
+// values. A few dozen rows go through the tail, because a block of so few rows takes more space.
 int direct_rows(struct store *s, uint32_t set, const void *rows, uint32_t count);
 
-// How many rows of a set to hand over at a time. It changes with the bytes that its values take.
-uint32_t direct_rows_wanted(const struct store *s, uint32_t set);
+// Returns how many rows of a set to pass at a time. The number changes with the bytes that the
+// set's values take.
+uint32_t direct_rows_per_call(const struct store *s, uint32_t set);
 
 #endif

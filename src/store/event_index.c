@@ -10,10 +10,11 @@
 
 enum {
     IDS_MIN = 256,
-    // slots, 512 KiB: before growing beyond, the index forgets spans that ended long ago
+    // slots, 512 KiB: before the table grows beyond this size, the index removes spans that ended
+    // long ago
     IDS_SWEPT = 1 << 15,
-    // blocks in which the record of an ended span may repeat: a killed agent repeats its last
-    // records
+    // number of the last blocks that may repeat the record of an ended span, because a killed agent
+    // repeats its last records
     RECENT_BLOCKS = 4,
 };
 
@@ -75,8 +76,8 @@ static bool grow_ids(struct event_index *x)
     return true;
 }
 
-// Forgets the spans that have ended, except those in recent blocks. Returns false if that does not
-// free enough.
+// Removes the spans that have ended, except those in recent blocks. Returns false if that does not
+// free enough slots.
 static bool sweep_ids(struct event_index *x)
 {
     size_t kept = 0;
@@ -98,7 +99,7 @@ static bool sweep_ids(struct event_index *x)
     return true;
 }
 
-// The event at that place of an earlier block is replaced.
+// Marks the event at this place of an earlier block as replaced.
 static bool replace(struct event_block *b, const struct event_id *old)
 {
     size_t capacity = b->replaced_capacity;

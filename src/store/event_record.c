@@ -51,7 +51,7 @@ int event_next(struct bytes *in, struct store_event *out,
     struct bytes b = *in;
     uint32_t size = bytes_u32(&b), crc = bytes_u32(&b);
     if (!size)
-        return 0; // the zeros that pad a block
+        return 0; // zeros pad the block
     if (size < 48 || size % 8 || size > bytes_left(in) || crc32c(0, b.at, size - 8) != crc)
         return -EBADMSG;
     struct bytes r = bytes_of(b.at, size - 8);

@@ -11,18 +11,18 @@
 
 enum { // upper limits in bytes
     EVENT_HEAD_BYTES_MAX = 64,
-    EVENT_SHORT_BYTES_MAX = 4, // the length prefix of a text
+    EVENT_SHORT_BYTES_MAX = 4, // maximum bytes of a text's length
     EVENT_BYTES_MAX =
         EVENT_HEAD_BYTES_MAX + EVENT_SHORT_BYTES_MAX + STORE_TEXT_MAX +
         STORE_LABELS_MAX * (2 * EVENT_SHORT_BYTES_MAX + STORE_KEY_MAX + STORE_VALUE_MAX)
 };
 
-// Checks the limits: 0, -E2BIG or -EINVAL.
+// Checks the limits. Returns 0, -E2BIG or -EINVAL.
 int event_check(const struct store_event *event);
 void event_put(struct buf *out, const struct store_event *event);
 
-// Reads the next record: 1 with *out pointing into its bytes (labels in `labels`), 0 at the end,
-// -EBADMSG.
+// Reads the next record. Returns 1, 0 at the end, or -EBADMSG. *out points into its bytes; labels
+// are in `labels`.
 int event_next(struct bytes *in, struct store_event *out,
                struct store_label labels[STORE_LABELS_MAX]);
 

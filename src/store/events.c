@@ -18,39 +18,39 @@
 enum {
     EVENTS_RAW_MAX = 64 << 20,
     MOVES_MAX = 1000,
-    // for larger bounds a heap costs as much memory as all events without a bound
+    // with a larger bound, a heap would take as much memory as all events
     BOUNDED_MAX = 1 << 16,
 };
-// places events of tails after those of blocks, whatever the order of reading
+// events of tails come after those of blocks, whatever the order of reading
 #define TAIL_PLACE (UINT64_C(1) << 62)
 
 struct found {
     int64_t start_ns;
-    uint64_t place; // in the order of arrival
-    uint64_t id;    // of spans
+    uint64_t place; // place in the order of arrival
+    uint64_t id;    // only of spans
     const uint8_t *at;
-    uint32_t size, held; // held: the buffer with its bytes
+    uint32_t size, held; // held: index of the buffer with its bytes
     bool stale;
 };
 
 struct held {
     uint8_t *bytes;
-    size_t users; // events in `found`
+    size_t users; // number of events in `found` that use the buffer
 };
 
-// The records of the tails are read first: they replace those of blocks. Without a bound the search
-// collects all events of the blocks, and the last record of each span counts. With a bound it
-// indexes all blocks first. The index knows the replaced records, so a heap can keep the earliest
-// events.
+// The records of the tails are read first, because they replace records of blocks. Without a bound,
+// the search collects all events of the blocks, and the last record of each span counts. With a
+// bound, it first indexes all blocks. The index shows which records are replaced, so a heap can
+// keep the earliest events.
 struct search {
-    struct store_events_wanted wanted;
+    struct store_event_selection selection;
     bool bounded;
-    struct found *found; // with a bound: a heap, the latest on top
+    struct found *found; // with a bound, a heap whose first element is the latest event
     size_t count, capacity;
     struct held *held;
     size_t held_count, held_capacity;
     uint64_t place;
-    struct found *tails; // all events of the tails, by id
+    struct found *tails; // all events of the tails, sorted by id
     size_t tail_count, tail_capacity;
 };
 
@@ -61,7 +61,7 @@ static void search_free(struct search *x)
     free(x->held);
     free(x->found);
     free(x->tails);
-    *x = (struct search){.wanted = x->wanted};
+    *x = (struct search){.selection = x->selection};
 }
 
 static bool is_before(const struct found *x, const struct found *y)
@@ -82,7 +82,7 @@ static int by_id(const void *a, const void *b)
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-// Marks all but the last record of each span. Sorts by id.
+// Sorts records by id, and marks all but the last record of each span as replaced.
 static void mark_stale(struct found *found, size_t count)
 {
     if (count)
@@ -133,10 +133,10 @@ static void rise(struct search *x, size_t at)
 
 static bool is_full(const struct search *x)
 {
-    return x->bounded && x->count == x->wanted.most;
+    return x->bounded && x->count == x->selection.most;
 }
 
-// ---- noting ----
+// ---- collecting ----
 
 static int note(struct search *x, const struct found *f)
 {
@@ -159,7 +159,7 @@ static int note(struct search *x, const struct found *f)
     return 0;
 }
 
-static bool is_wanted(const struct store_events_wanted *w, const struct store_event *event)
+static bool is_selected(const struct store_event_selection *w, const struct store_event *event)
 {
     return (!w->kinds || w->kinds >> event->kind & 1) &&
            (!w->name.size || str_eq(w->name, event->text)) &&
@@ -167,7 +167,7 @@ static bool is_wanted(const struct store_events_wanted *w, const struct store_ev
            event->start_ns <= w->to_ns && event->end_ns >= w->from_ns;
 }
 
-// Whether a tail has a later record of the span.
+// True if a tail has a later record of the span.
 static bool is_in_tails(const struct search *x, uint64_t id)
 {
     size_t i;
@@ -175,17 +175,17 @@ static bool is_in_tails(const struct search *x, uint64_t id)
     return id && i < x->tail_count && x->tails[i].id == id;
 }
 
-// Whether to collect a record of a block. Without a bound every record is collected, because a
-// later block may have a deciding record of its span.
+// True if the record of a block must be collected. Without a bound every record is collected,
+// because a later block may have another record of the span.
 static bool is_candidate(const struct search *x, const struct store_event *event)
 {
     if (event->kind == STORE_SPAN && is_in_tails(x, event->id))
         return false;
-    return x->bounded ? is_wanted(&x->wanted, event)
-                      : !x->wanted.kinds || x->wanted.kinds >> event->kind & 1;
+    return x->bounded ? is_selected(&x->selection, event)
+                      : !x->selection.kinds || x->selection.kinds >> event->kind & 1;
 }
 
-// Takes ownership of `bytes`, with one user: the caller. *out: their index in x->held.
+// Takes ownership of `bytes` for one user, the caller. *out is their index in x->held.
 static int hold(struct search *x, uint8_t *bytes, uint32_t *out)
 {
     if (x->held_count == UINT32_MAX ||
@@ -205,8 +205,8 @@ static struct found found_at(struct search *x, const struct store_event *event, 
     return (struct found){event->start_ns, x->place++, id, at, (uint32_t)size, held, false};
 }
 
-// Takes ownership of `bytes`. Leaves out the records of a known block that later blocks have
-// replaced; adds an unknown block to `index`.
+// Takes ownership of `bytes`, the records of a block. If the index knows the block, leaves out the
+// records that later blocks have replaced; otherwise adds the block to `index`.
 static int scan(struct search *x, uint8_t *bytes, size_t size, const struct event_block *known,
                 struct event_index *index)
 {
@@ -243,7 +243,7 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
     const struct block_header *h = &b->header;
     struct event_index *index = &s->reader->events;
     const struct event_block *known = event_index_find(index, h->sequence_first, h->data_crc);
-    const struct store_events_wanted *w = &x->wanted;
+    const struct store_event_selection *w = &x->selection;
     if (known && (!event_block_touches(known, w->from_ns, w->to_ns) ||
                   (w->kinds && !(known->kinds & w->kinds)) ||
                   (is_full(x) && known->first_ns > x->found[0].start_ns)))
@@ -273,7 +273,7 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
     bool ok = !rc;
     if (ok && !known) {
         rc = event_index_begin(index, h->sequence_first, h->data_crc);
-        if (rc == -EAGAIN) // the index starts again with this block
+        if (rc == -EAGAIN) // the index is empty now, and continues with this block
             rc = event_index_begin(index, h->sequence_first, h->data_crc);
     }
     if (!ok || rc)
@@ -281,7 +281,7 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
     else
         rc = scan(x, bytes, size, known, known ? NULL : index);
     if (rc && rc != -EBADMSG && !known)
-        event_index_free(index); // the block is half in the index
+        event_index_free(index); // a part of the block is in the index
     if (!ok || rc == -EBADMSG)
         reader_report(s->reader, b->offset, h->size, "a block of events");
     return rc == -EBADMSG ? 0 : rc;
@@ -321,7 +321,7 @@ static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail)
     int rc = tail_standing(t);
     if (rc) {
         free(bytes);
-        return rc == -EBADMSG ? 0 : rc; // counted as part of the cut
+        return rc == -EBADMSG ? 0 : rc; // the damage was counted as part of the truncation
     }
     rc = take_tail(x, bytes, size);
     if (rc == -EBADMSG)
@@ -379,7 +379,7 @@ static int note_tails(struct search *x)
         struct store_event event;
         struct store_label labels[STORE_LABELS_MAX];
         if (!x->tails[i].stale && event_next(&in, &event, labels) > 0 &&
-            is_wanted(&x->wanted, &event))
+            is_selected(&x->selection, &event))
             rc = note(x, &x->tails[i]);
     }
     return rc;
@@ -389,7 +389,7 @@ static int search_all(struct store_snapshot *s, struct search *x)
 {
     int rc = scan_tails(s, x);
     pthread_mutex_lock(&s->reader->events_mutex);
-    if (!rc && x->wanted.most && x->wanted.most <= BOUNDED_MAX)
+    if (!rc && x->selection.most && x->selection.most <= BOUNDED_MAX)
         rc = index_blocks(s, x);
     rc = rc ? rc : note_tails(x);
     rc = rc ? rc : scan_blocks(s, x);
@@ -399,10 +399,10 @@ static int search_all(struct store_snapshot *s, struct search *x)
     return rc;
 }
 
-int store_events_find(struct store_snapshot *s, const struct store_events_wanted *wanted,
+int store_events_find(struct store_snapshot *s, const struct store_event_selection *selection,
                       store_event_fn *each, void *user)
 {
-    struct search x = {.wanted = *wanted};
+    struct search x = {.selection = *selection};
     int rc = -ESTALE;
     for (int i = 0; i < MOVES_MAX && rc == -ESTALE; i++) {
         search_free(&x);
@@ -413,13 +413,14 @@ int store_events_find(struct store_snapshot *s, const struct store_events_wanted
     if (!rc && x.count)
         qsort(x.found, x.count, sizeof *x.found, by_start);
     size_t given = 0;
-    for (size_t i = 0; !rc && i < x.count && x.found[i].start_ns <= wanted->to_ns; i++) {
+    for (size_t i = 0; !rc && i < x.count && x.found[i].start_ns <= selection->to_ns; i++) {
         struct bytes in = bytes_of(x.found[i].at, x.found[i].size);
         struct store_event event;
         struct store_label labels[STORE_LABELS_MAX];
-        if (x.found[i].stale || event_next(&in, &event, labels) <= 0 || !is_wanted(wanted, &event))
+        if (x.found[i].stale || event_next(&in, &event, labels) <= 0 ||
+            !is_selected(selection, &event))
             continue;
-        if (!each(&event, user) || ++given == wanted->most)
+        if (!each(&event, user) || ++given == selection->most)
             break;
     }
     search_free(&x);
@@ -429,7 +430,7 @@ int store_events_find(struct store_snapshot *s, const struct store_events_wanted
 int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each,
                  void *user)
 {
-    return store_events_find(s, &(struct store_events_wanted){.from_ns = from_ns, .to_ns = to_ns},
+    return store_events_find(s, &(struct store_event_selection){.from_ns = from_ns, .to_ns = to_ns},
                              each, user);
 }
 

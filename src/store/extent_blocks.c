@@ -1,5 +1,5 @@
-// extent_blocks.c - the blocks of an extent: their headers, read once, and the stripes of striped
-// ones.
+// extent_blocks.c - the blocks of an extent: reads their headers once, and the headers of the
+// stripes in striped blocks.
 #include "base/array.h"
 #include "store/lock.h"
 #include "store/reader.h"
@@ -36,7 +36,7 @@ void extents_free(struct store_reader *r)
     free(r->extents);
 }
 
-// After an unreadable header: the offset of the next readable one.
+// Returns the offset of the next readable header after an unreadable one.
 static uint64_t next_header(const uint8_t *base, uint64_t at, uint64_t used)
 {
     for (; used - at >= sizeof(struct block_header) && at < used; at += 8) {
@@ -48,10 +48,11 @@ static uint64_t next_header(const uint8_t *base, uint64_t at, uint64_t used)
     return used;
 }
 
-// The end of an extent of blocks, and in *promised the end of the part that syncs guarantee. After
-// a crash of the machine that part ends at the lesser note, because the greater one may belong to
-// an unfinished sync. Otherwise it ends at `used`. Blocks after `used` exist only if `used` was
-// damaged: `used` grows, and a note tells its earlier value (or recovery has cut off invalid data).
+// Returns the end of an extent of blocks. *promised gets the end of the part that syncs guarantee.
+// After a crash of the machine, that is the smaller noted length, because the greater one may
+// belong to an unfinished sync; otherwise it is `used`. Blocks after `used` exist only if `used`
+// was damaged: `used` grows, and a note shows an earlier value (or recovery has cut off invalid
+// data).
 static uint64_t blocks_end(const struct extent_entry *e, enum trust trust, uint64_t *promised)
 {
     uint64_t most = e->synced[0].used, least = e->synced[1].used;
@@ -64,9 +65,9 @@ static uint64_t blocks_end(const struct extent_entry *e, enum trust trust, uint6
     return end < e->size ? end : e->size;
 }
 
-// Reads a header with a system call. Headers lie far apart, and a read costs a third of a page
-// fault, which would also map unneeded pages around it. (A concurrent change by the writer shows as
-// a wrong checksum either way.)
+// Reads a header with a system call. Headers lie far apart. A read costs a third of a page fault,
+// which would also map unneeded pages around the header. (If the writer changes the header
+// meanwhile, its checksum is wrong either way.)
 static bool header_read(const struct store_reader *r, struct block_header *h, const uint8_t *at)
 {
     return pread(r->fd, h, sizeof *h, at - r->mapping->base) == (ssize_t)sizeof *h;
@@ -97,8 +98,8 @@ static struct block_ref *block_found(struct store_reader *r, const struct extent
     return b;
 }
 
-// Behind a header that does not fit: whether the writer has retired the extent since the table was
-// read, and uses its place for something else. Otherwise the header is damaged.
+// Called after an invalid header. True if the writer has retired the extent since the table was
+// read, and uses its place for other data. Otherwise the header is damaged.
 static bool retired_meanwhile(const struct store_reader *r, const struct extent_blocks *g,
                               const struct extent_entry *e)
 {
@@ -108,8 +109,8 @@ static bool retired_meanwhile(const struct store_reader *r, const struct extent_
            map_guard_lost(&r->remains.lost) == MAP_GUARD_NOTHING_LOST;
 }
 
-// The stripes of a striped block, which lies at `at` in its extent. Behind a damaged header the
-// stripes are damage, as the places of the next headers are unknown.
+// Reads the stripes of a striped block, which begins at `at` in its extent. After a damaged header,
+// all further stripes count as damaged, because the places of their headers are unknown.
 static int stripes_read(struct store_reader *r, const struct extent_blocks *g,
                         const struct extent_entry *e, uint64_t at, struct block_ref *striped)
 {
@@ -189,7 +190,8 @@ int extents_update(struct store_reader *r, enum trust trust, const struct extent
     for (size_t i = 0; i < count; i++) {
         const struct extent_entry *e = &table[i];
         struct extent_blocks *g = &r->extents[i];
-        // The table may have moved: blocks must read their extent's generation in the new table.
+        // The table may have moved. Blocks must then read their extent's generation in the new
+        // table.
         if (e->kind != EXTENT_BLOCKS || g->generation != e->generation || g->offset != e->offset ||
             g->entry != &live[i])
             extent_forget(g);

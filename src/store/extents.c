@@ -35,7 +35,7 @@ static void gap_remove(struct extents *x, size_t at)
     x->gap_count--;
 }
 
-// The first gap that begins at `offset` or later.
+// Returns the first gap that begins at `offset` or later.
 static size_t gap_at(const struct extents *x, uint64_t offset)
 {
     size_t i;
@@ -63,7 +63,7 @@ static void give_back(struct extents *x, uint64_t offset, uint64_t size)
         x->gaps[at].offset = offset;
         x->gaps[at].size += size;
     } else if (!gap_insert(x, at, offset, size)) {
-        return; // without memory for this note, the next open finds the space again
+        return; // without memory for the gap, the next open finds it again
     }
     for (unsigned k = 0; k <= size_class(x->gaps[at].size); k++)
         if (x->gaps_from[k] > x->gaps[at].offset)
@@ -155,8 +155,8 @@ static int grow_file(struct extents *x, uint64_t needed)
     return 0;
 }
 
-// Finds the lowest gap that is large enough. If the search skips small gaps of its size class, the
-// next search of that class begins after them.
+// Finds the lowest gap that is large enough. If the search skips small gaps of the same size class,
+// the next search of this class begins after them.
 static int take_space(struct extents *x, uint64_t size, uint64_t *offset)
 {
     unsigned class = size_class(size);
@@ -238,20 +238,22 @@ static int grow_table(struct extents *x)
     struct extent_entry *table = (struct extent_entry *)(void *)(x->base + offset);
     memset(table, 0, capacity * sizeof *table);
     memcpy(table, extents_table(x), old_capacity * sizeof *table);
-    // Without the table all data are lost. So the table is on disk before the header points to it,
-    // and the header before the old table becomes invalid. (If a sync fails here, the next one
-    // reports it.) Tables rarely move, because each is twice as large as the one before.
+    // Without the table all data are lost. So the table is written to disk before the header points
+    // to it, and the header is written before the old table becomes invalid. (If a sync fails here,
+    // the next one reports it.) Tables rarely move, because each is twice as large as the one
+    // before.
     x->io->sync(x->io->user, x->fd);
     struct extent_entry *old = extents_table(x);
     extents_begin(x);
     __atomic_store_n(&sb->table_offset, offset, __ATOMIC_RELAXED);
     __atomic_store_n(&sb->table_capacity, capacity, __ATOMIC_RELAXED);
     extents_end(x);
-    // Synced before the change begins, because readers wait for the end of a change and should not
+    // Sync before the change begins, because readers wait for the end of a change, and should not
     // wait for the disk. The writer changes nothing else meanwhile.
     x->io->sync(x->io->user, x->fd);
-    // Readers that check generations in the old table must find them changed. Its place stays
-    // unused until the file is opened again; otherwise readers might find any bytes there.
+    // Readers that check generations in the old table must see that they have changed. The place of
+    // the old table stays unused until the file is opened again; otherwise readers might read other
+    // data there.
     for (uint32_t i = 0; i < old_capacity; i++)
         __atomic_store_n(&old[i].generation, old[i].generation + 1, __ATOMIC_RELAXED);
     return 0;
@@ -417,7 +419,7 @@ static bool overlaps(const struct taken *t, uint64_t offset, uint64_t size)
     return t->offset < offset + size && offset < t->offset + t->size;
 }
 
-// Whether an entry is empty, or its extent lies in the file and overlaps neither the header nor the
+// True if an entry is empty, or its extent lies in the file and overlaps neither the header nor the
 // table.
 static bool entry_sound(const struct extent_entry *e, uint64_t file_bytes,
                         const struct taken *fixed, size_t fixed_count)
@@ -432,7 +434,7 @@ static bool entry_sound(const struct extent_entry *e, uint64_t file_bytes,
     return inside;
 }
 
-// Whether the table is where a writer puts it: in its place within the header, or after the header.
+// True if the table is at a place where a writer puts it: in the header, or in an extent after it.
 static bool table_sound(const struct superblock *sb, uint64_t file_bytes)
 {
     uint64_t bytes = (uint64_t)sb->table_capacity * sizeof(struct extent_entry);
@@ -455,7 +457,7 @@ static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint3
             x->used_bytes += t->size;
         if (t->offset > x->end && !gap_insert(x, x->gap_count, x->end, t->offset - x->end))
             return -ENOMEM;
-        // A packed catalog can have any size, but the next extent is read in aligned words.
+        // A packed catalog can have any size, but words are read aligned from the next extent.
         uint64_t end = (t->offset + t->size + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES;
         if (end > x->end)
             x->end = end;

@@ -1,13 +1,14 @@
 // extents.h - the writer's side of the file: its mapping, its extent table, and its free ranges.
 //
 // The file is mapped once, with more than its size, and grows under the mapping. The writer
-// reserves disk space before it writes: a store into a hole of a full disk would kill the process
-// (SIGBUS). The free and unused parts of an older file may be holes, because closing the file or a
-// sparse copy makes them. Pointers into the mapping hold until the next extent_allocate, which may
-// move it: keep offsets or slots.
+// reserves disk space before it writes, because a store into a hole of a full disk would kill the
+// process (SIGBUS). The free and unused parts of an older file may be holes, which closing the file
+// or a sparse copy makes. Pointers into the mapping are valid until the next extent_allocate, which
+// may move the mapping. So keep offsets or slots instead.
 //
-// Synced data are overwritten only after another sync has written their replacement. So
-// extent_free_later frees such an extent, which stays in the table until extents_synced.
+// The writer overwrites synced data only after another sync has written their replacement. So it
+// frees such an extent with extent_free_later, and the extent stays in the table until
+// extents_synced.
 #ifndef SONDE_STORE_EXTENTS_H
 #define SONDE_STORE_EXTENTS_H
 
@@ -32,7 +33,8 @@ struct extents {
     uint8_t *base;
     size_t mapped_bytes;
     struct map_guard *guard;
-    _Atomic uint64_t lost; // map_guard.h: where another program truncated the file
+    // the offset from which on another program has truncated the file (map_guard.h)
+    _Atomic uint64_t lost;
     uint64_t file_bytes;
     uint64_t reserved_bytes;  // disk space is reserved from `end` to here
     uint64_t inherited_bytes; // free ranges below this offset may be holes
@@ -44,11 +46,11 @@ struct extents {
     size_t free_count, free_capacity;
     uint64_t end; // the end of the last extent
     uint64_t used_bytes;
-    uint64_t space_limit; // file_bytes never exceeds it
+    uint64_t space_limit; // limit of file_bytes
     int change_depth;     // nesting depth of extents_begin
-    int *pending;         // slots to be freed by extents_synced
+    int *pending;         // slots that extents_synced will free
     size_t pending_count, pending_capacity;
-    size_t pending_covered; // the first of `pending`, which the current sync covers
+    size_t pending_covered; // number of `pending` that the current sync covers
     uint64_t pending_bytes;
 };
 
@@ -82,34 +84,35 @@ static inline uint8_t *extent_bytes(const struct extents *x, int slot)
     return x->base + extent_entry(x, slot)->offset;
 }
 
-// Reserves disk space for an extent of an older file, from `used_bytes` on; the bytes there are
+// Reserves disk space for an extent of an older file, from `used_bytes` on. The bytes there are
 // undefined afterwards. Returns 0 or a negative errno.
 int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes);
 
-// Allocates an extent at the lowest place where it fits. Its bytes are undefined, its `used` is 0.
-// Returns the slot or -ENOSPC, -EDQUOT, -ENOMEM…
+// Allocates an extent at the lowest place where it fits. Its bytes are undefined, and its `used` is
+// 0. Returns the slot, or a negative errno (-ENOSPC, -EDQUOT, -ENOMEM…).
 int extent_allocate(struct extents *x, enum extent_kind kind, uint32_t owner, uint64_t sequence,
                     uint64_t size);
 void extent_free(struct extents *x, int slot);
 
-// Frees the extent after the next sync; without memory to note it, at the next open.
+// Frees the extent after the next sync. If memory for that is exhausted, the next open frees it.
 void extent_free_later(struct extents *x, int slot);
 bool extent_is_pending(const struct extents *x, int slot);
-bool extent_is_synced(const struct extents *x, int slot); // a sync has covered some of its bytes
+// true if a sync has covered some of its bytes
+bool extent_is_synced(const struct extents *x, int slot);
 
-// Call these around a sync. They free the extents passed to extent_free_later before the sync
-// began, and none passed later.
+// Call these before and after a sync. They free the extents that were passed to extent_free_later
+// before the sync began, and none that were passed later.
 void extents_sync_begins(struct extents *x);
 void extents_synced(struct extents *x);
 
 // Notes the size and checksum of the extent's current contents for the next sync. Syncs alternate
-// `parity`, so that the note of the last good sync stays until this one has finished.
+// `parity`, so the note of the last complete sync stays until this one has finished.
 void extent_note_sync(struct extents *x, int slot, unsigned parity, uint32_t used, uint32_t crc);
 
 // Reuses the extent for new content of the same owner.
 void extent_reuse(struct extents *x, int slot, uint64_t sequence);
 
-// Call these around changes that readers must see completely or not at all. They nest.
+// Call these before and after changes that readers must see completely or not at all. They nest.
 void extents_begin(struct extents *x);
 void extents_end(struct extents *x);
 
@@ -119,14 +122,14 @@ static inline void extent_publish(struct extent_entry *entry, uint64_t used)
     __atomic_store_n(&entry->used, used, __ATOMIC_RELEASE);
 }
 
-// Whether the file still has its length and every accessed page existed; if not, *lost is the first
-// lost offset.
+// True if the file still has its length, and every page that was accessed existed. Otherwise *lost
+// is the first lost offset.
 bool extents_whole(struct extents *x);
 
 // Marks the file as closed in its header, with the checksum of header and table.
 void extents_mark_closed(struct extents *x);
 
-// Cuts the file after the last extent.
+// Truncates the file after the last extent.
 int extents_trim(struct extents *x);
 
 #endif

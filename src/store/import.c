@@ -20,14 +20,15 @@
 
 struct table {
     struct csv_lines csv;
-    uint32_t columns; // with the time stamps
-    uint32_t *sets;   // of at most STORE_SET_SERIES_MAX columns each
+    uint32_t columns; // number of columns, with the time stamps
+    uint32_t *sets;   // sets of at most STORE_SET_SERIES_MAX columns each
     uint32_t set_count;
-    // Rows that wait for each other: of set i the columns, for each row the time and the values.
+    // Rows of set i that are not written yet: its columns, and for each row the time and the
+    // values.
     uint32_t *set_columns;
     uint8_t **rows;
     uint32_t room, waiting;
-    double *values; // of the line
+    double *values; // values of the current line
 };
 
 enum { WAITING_VALUES_MAX = 1 << 21 };
@@ -126,15 +127,15 @@ static int append_line(struct store *s, struct table *t, int64_t when)
         memcpy(row + sizeof when, t->values + (size_t)i * STORE_SET_SERIES_MAX,
                row_bytes - sizeof when);
     }
-    uint32_t wanted = direct_rows_wanted(s, t->sets[0]);
-    return ++t->waiting >= (wanted < t->room ? wanted : t->room) ? append_waiting(s, t) : 0;
+    uint32_t rows = direct_rows_per_call(s, t->sets[0]);
+    return ++t->waiting >= (rows < t->room ? rows : t->room) ? append_waiting(s, t) : 0;
 }
 
-// Takes the next cell off *rest. True: it has a number, or is empty (missing).
+// Takes the next cell from *rest. Returns true if it has a number or is empty (missing).
 static bool take_value(struct csv_lines *csv, struct str *rest, double *out)
 {
     const char *end = rest->data + rest->size, *at = decimal_scan(rest->data, end, out);
-    if (at && (at == end || *at == ',')) { // most cells
+    if (at && (at == end || *at == ',')) { // the usual kind of cell
         *rest = at == end ? (struct str){0}
                           : str_slice(*rest, (size_t)(at - rest->data) + 1, rest->size);
         return true;
@@ -146,7 +147,7 @@ static bool take_value(struct csv_lines *csv, struct str *rest, double *out)
     return !cell.size;
 }
 
-// Reads the line's values. False: it has another number of cells than the first line.
+// Reads the line's values. Returns false if it does not have as many cells as the first line.
 static bool take_values(struct table *t, struct str rest, uint64_t *missing, uint64_t *bad)
 {
     uint32_t n = 0;
@@ -196,7 +197,7 @@ static int import_header(struct table *t, struct error *e)
     return 0;
 }
 
-// Finishes a recording; `rc` is the result of filling it. Refuses a table whose cells are mostly
+// Finishes a recording. `rc` is the result of filling it. Refuses a table if most of its cells are
 // unreadable.
 static int finish(struct store *s, const struct table *t, int rc,
                   const struct store_import_stats *stats, const char *rows_are, struct error *e)
@@ -252,7 +253,7 @@ static int import_table(struct table *t, const char *out_path, struct str host,
 
 enum { DASK_DEVICES_MAX = 64, DASK_NUMBER_MAX = 24 };
 
-// The role of a column; all but DASK_METRIC are no metrics.
+// The role of a column. Only DASK_METRIC columns become metrics.
 enum dask_column { DASK_METRIC, DASK_TASKS, DASK_JOB, DASK_DAG, DASK_TIME, DASK_ROLES };
 
 static const struct {
@@ -265,11 +266,12 @@ struct dask {
     struct store *store;
     struct table *table;
     struct str host, worker;
-    enum dask_column *roles; // by column
+    enum dask_column *roles; // role of each column
     uint32_t *metrics;
-    uint32_t (*series)[DASK_DEVICES_MAX]; // index + 1; 0: not defined
-    int64_t base_ns;                      // the epoch time of time stamp 0
-    int64_t since_ns;                     // start of the current stretch
+    // series of each column and GPU: index + 1; 0: not defined
+    uint32_t (*series)[DASK_DEVICES_MAX];
+    int64_t base_ns;  // the epoch time of time stamp 0
+    int64_t since_ns; // start of the current stretch
     char job[DASK_NUMBER_MAX], dag[DASK_NUMBER_MAX];
     uint64_t stretches;
 };
@@ -295,7 +297,7 @@ static int dask_series(struct dask *d, uint32_t column, uint32_t device, uint32_
     return 0;
 }
 
-// The number of keys in a cell of tasks. Commas outside of tuples and quotes separate them.
+// Counts the keys in a cell of tasks. Commas outside of tuples and quotes separate them.
 static double dask_keys(struct str cell)
 {
     unsigned depth = 0, count = cell.size > 0;
@@ -372,7 +374,7 @@ static bool dask_number(struct str cell, char out[DASK_NUMBER_MAX])
     return !cell.size || snprintf(out, DASK_NUMBER_MAX, "%lld", (long long)number) > 0;
 }
 
-// Reads the job, the dag and the time of the line; returns false if they are invalid.
+// Reads the job, the dag and the time of the line. Returns false if they are invalid.
 static bool dask_place(struct dask *d, char job[DASK_NUMBER_MAX], char dag[DASK_NUMBER_MAX],
                        double *seconds)
 {
@@ -423,7 +425,7 @@ static int dask_rows(struct dask *d, struct store_import_stats *stats)
     return rc ? rc : dask_stretch(d, when + 1);
 }
 
-// The last time stamp of the table, in seconds; reads all of it.
+// Finds the last time stamp of the table, in seconds. Reads the whole table.
 static int dask_last(struct dask *d, double *last)
 {
     char job[DASK_NUMBER_MAX], dag[DASK_NUMBER_MAX];
@@ -511,7 +513,7 @@ static int import_dask(struct table *t, int64_t written_ns, const char *out_path
     return rc;
 }
 
-// The number N of worker_N.csv; empty for other names.
+// Returns N for worker_N.csv, and an empty text for other names.
 static struct str worker_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
@@ -529,7 +531,7 @@ int store_import(enum store_import_format format, const char *csv_path, const ch
     *stats = (struct store_import_stats){0};
     struct stat st;
     if (!lstat(out_path, &st))
-        return error_set(e, -EEXIST, "%s is there already; remove it or choose another name",
+        return error_set(e, -EEXIST, "%s already exists; remove it or choose another name",
                          out_path);
     struct table t = {0};
     int rc = csv_lines_open(&t.csv, csv_path, e);

@@ -29,29 +29,29 @@ static const int64_t seconds_max = INT64_C(9000000000);
 struct dump {
     const char *path;
     struct str host;
-    bool merged; // with the column table_name, whose value is `table`
+    bool merged; // the rows have a column table_name, whose value must be `table`
     struct str table;
 };
 
 struct importer {
     const struct import_dragon_options *o;
     const struct sqlite_library *q;
-    struct arena arena; // for paths and hosts
+    struct arena arena; // holds paths and hosts
     struct dump *dumps;
     size_t count, capacity;
     size_t left_out, reasons;
-    struct str only;  // the host given by the first name, if --host differs from it
-    struct error why; // the last reason
+    struct str only;  // the host in the first file's name, if --host differs from it
+    struct error why; // reason of the last failure
 
-    // Of the current host.
+    // These belong to the current host.
     struct store *store;
     struct arena keys;
-    struct map series; // "metric NUL tags" → id + 1; 0: not storable
+    struct map series; // "metric NUL tags" → id + 1; 0: the series cannot be stored
     struct buf text;
     struct import_dragon_recording made;
 };
 
-// ---------------------------------------------------------------- which databases
+// ---------------------------------------------------------------- databases to import
 
 static bool is_digits(struct str s)
 {
@@ -61,7 +61,7 @@ static bool is_digits(struct str s)
     return s.size > 0;
 }
 
-// Without "_20261123_014055" at the end.
+// Removes "_20261123_014055" at the end.
 static struct str without_stamp(struct str name)
 {
     struct str stamp =
@@ -71,7 +71,7 @@ static struct str without_stamp(struct str name)
     return is ? str_slice(name, 0, name.size - STAMP_SIZE) : name;
 }
 
-// A user's name may contain '_', a host name does not.
+// Finds the host in a file's name. A user's name may contain '_', a host's name does not.
 static struct str host_of_file(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -86,7 +86,8 @@ static struct str host_of_file(const char *path)
     return name;
 }
 
-// Reports `count` failed databases. A single reason becomes that of the whole command.
+// Counts `count` failed databases. If there is only one reason, it becomes the reason of the
+// command.
 static void leave_out(struct importer *im, size_t count, const struct error *e)
 {
     if (im->left_out)
@@ -136,7 +137,7 @@ static int fail(const struct importer *im, struct sqlite3 *db, const char *path,
     return error_set(e, -EBADMSG, "cannot import %s: %s", path, im->q->errmsg(db));
 }
 
-// Whether the query returns a row. `sql` has no parameters.
+// Runs `sql`, which has no parameters. *any: it has returned a row. Returns 0 or a negative errno.
 static int ask(const struct importer *im, struct sqlite3 *db, const char *path, const char *sql,
                bool *any, struct error *e)
 {
@@ -235,7 +236,8 @@ static void list_all(struct importer *im)
                 leave_out(im, 1, &e);
             continue;
         }
-        char *below = arena_printf(&im->arena, "%s/telemetry", path); // of dump_dir
+        // the dump_dir's folder of databases
+        char *below = arena_printf(&im->arena, "%s/telemetry", path);
         if (!found && below)
             list_folder(im, below, &found);
         if (!found) {
@@ -250,7 +252,7 @@ static void list_all(struct importer *im)
 
 // ---------------------------------------------------------------- rows
 
-// A number of seconds in digits, with or without a fraction.
+// Parses a number of seconds, with or without a fraction.
 static bool parse_time(struct str text, int64_t *t_ns)
 {
     struct str fraction = text, whole = str_cut(&fraction, '.');
@@ -280,8 +282,8 @@ static bool tag_text(const json_t *value, struct buf *out)
     return !json_is_object(value) && !json_is_array(value);
 }
 
-// Reads the labels of a row's tags; -EINVAL for invalid tags. *number: a key whose value is a whole
-// number.
+// Reads the labels of a row's tags. Returns -EINVAL for invalid tags. *number gets a key whose
+// value is a whole number.
 static int read_tags(struct arena *a, const json_t *tags, struct store_label *labels, size_t *count,
                      struct str *number)
 {
@@ -293,7 +295,7 @@ static int read_tags(struct arena *a, const json_t *tags, struct store_label *la
         storable_name_add(&name, str_of(key), STORE_KEY_MAX);
         bool good =
             tag_text(value, &text) && !name.failed && !text.failed && *count < STORE_LABELS_MAX;
-        if (good && !str_eq(buf_str(&name), STR("host"))) // the node's host label replaces it
+        if (good && !str_eq(buf_str(&name), STR("host"))) // the node's label `host` replaces it
             labels[(*count)++] =
                 (struct store_label){arena_str(a, buf_str(&name)), arena_str(a, buf_str(&text))};
         if (good && json_is_integer(value))
@@ -320,7 +322,7 @@ static int define(struct importer *im, struct str host, struct str metric, const
     if (!im->o->own_metric(metric, &m)) {
         storable_name_add(&name, metric, STORE_NAME_MAX);
         m.name = buf_str(&name);
-        if (number.size) // for AnalysisClient.get_data(), which then returns a whole number
+        if (number.size) // AnalysisClient.get_data() then returns a whole number
             buf_printf(&help, "Values of the tag %.*s are whole numbers.", STR_ARG(number));
         m.help = buf_str(&help);
     }
@@ -334,7 +336,7 @@ static int define(struct importer *im, struct str host, struct str metric, const
     return rc;
 }
 
-// Finds the series of metric and tags; returns 1 for a row that cannot be stored.
+// Finds the series of a metric and tags. Returns 1 if the row cannot be stored.
 static int find_series(struct importer *im, struct str host, struct str metric, struct str tags,
                        uint32_t *id)
 {
@@ -371,7 +373,7 @@ static int append(struct importer *im, const struct dump *d, struct sqlite3_stmt
     uint32_t id;
     int type = im->q->column_type(s, 2);
     im->made.rows++;
-    if (type == SQLITE_NULL) // None
+    if (type == SQLITE_NULL) // Python's None
         return 0;
     double value = im->q->column_double(s, 2);
     struct str metric = column(im, s, 0);
@@ -389,7 +391,7 @@ static int append(struct importer *im, const struct dump *d, struct sqlite3_stmt
     return rc < 0 ? rc : 0;
 }
 
-// Reads every row of the host in the database; `appending`: also appends it.
+// Reads every row of the host in the database. With `appending`, it also appends the rows.
 static int read_rows(struct importer *im, const struct dump *d, bool appending, struct error *e)
 {
     struct sqlite3 *db = sqlite_open(im->q, d->path, e);
@@ -484,7 +486,8 @@ static int import_host(struct importer *im, const struct dump *dumps, size_t cou
     return rc;
 }
 
-// Orders by host, then by name, so that of equal times the newest dump's value wins.
+// Compares by host, then by name. So the value of the newest dump is appended last, and wins at
+// equal times.
 static int by_host_and_name(const void *a, const void *b)
 {
     const struct dump *x = a, *y = b;

@@ -15,7 +15,6 @@ int import_recording_create(const char *path, struct str host, struct str job, s
                               .meta_count = sizeof meta / sizeof *meta - !job.size,
                               .new_file = true};
     if (lstat(path, &st) == 0)
-        return error_set(e, -EEXIST, "%s is there already; remove it or choose another folder",
-                         path);
+        return error_set(e, -EEXIST, "%s already exists; remove it or choose another folder", path);
     return store_open(path, &o, out, e);
 }

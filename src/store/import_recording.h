@@ -4,8 +4,8 @@
 
 #include "store/store.h"
 
-// Creates a recording without limit of size, which is merged completely when it is closed. `path`
-// must not exist: -EEXIST. `job` may be empty.
+// Creates a recording without a size limit. When it is closed, all its blocks are merged. `path`
+// must not exist (-EEXIST). `job` may be empty.
 int import_recording_create(const char *path, struct str host, struct str job, struct store **out,
                             struct error *e);
 

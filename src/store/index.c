@@ -1,4 +1,4 @@
-// index.c - maps the catalog to ids and back: names to metrics, labels to series.
+// index.c - finds definitions of the catalog: ids by metric's name and by label, definitions by id.
 #include "store/catalog.h"
 #include "store/reader.h"
 
@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Adds an id. Readers may still use the old array, which stays in the arena.
+// Adds an id to a list. If the array grows, the old one stays in the arena, because readers may
+// still use it.
 static bool add_id(struct arena *memory, struct id_list *l, uint32_t id)
 {
     if (l->count && l->ids[l->count - 1] == id)
@@ -89,8 +90,8 @@ static bool add_pair(struct index *x, const struct catalog_entry *e)
     return true;
 }
 
-// Reads the ids of a SERIES or SET entry, which earlier entries must have defined. Returns -EBADMSG
-// for an unknown id, or -ENOMEM.
+// Reads the ids of a SERIES or SET entry. Earlier entries must have defined them. Returns 0,
+// -EBADMSG for an unknown id, or -ENOMEM.
 static int take_ids(struct index *x, struct catalog_entry *e, uint32_t **out)
 {
     bool series = e->type == CATALOG_SERIES;
@@ -142,7 +143,7 @@ static bool add_set(struct index *x, const struct catalog_entry *e, uint32_t *id
     return true;
 }
 
-// `ids`: those of a SERIES or SET entry.
+// `ids` are the ids of a SERIES or SET entry.
 static bool add_entry(struct index *x, const struct catalog_entry *e, uint32_t *ids)
 {
     switch (e->type) {
@@ -175,7 +176,8 @@ static bool in_file(const struct store_reader *r, const struct extent_entry *e)
     return e->offset <= r->file_bytes && e->size <= r->file_bytes - e->offset && e->used <= e->size;
 }
 
-// Reads all entries in `in`. A catalog is read once, so entries after a damaged one stay hidden.
+// Reads all entries in `in`. A catalog is read only once, so entries after a damaged one stay
+// hidden.
 static int read_entries(struct index *x, struct bytes *in)
 {
     struct catalog_entry entry;
@@ -205,8 +207,8 @@ static int read_packed(struct index *x, const uint8_t *from, uint64_t size)
     return rc;
 }
 
-// After a crash of the machine, the entries after the last sync end at the first invalid one. That
-// does not count as damage.
+// True for entries that no sync covers after a crash of the machine. They end at the first invalid
+// entry, which does not count as damage.
 static bool after_sync(enum trust trust, const struct extent_entry *e, uint64_t at)
 {
     uint64_t synced = e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
@@ -276,7 +278,7 @@ void index_free(struct index *x)
     arena_free(&x->memory);
 }
 
-// ---- Asking ----
+// ---- Lookups ----
 
 size_t store_metric_count(const struct store_snapshot *s)
 {
@@ -327,7 +329,8 @@ bool store_metric_find(const struct store_snapshot *s, struct str name, uint32_t
     return found;
 }
 
-// The ids that existed when the snapshot was opened: a prefix, because ids ascend.
+// Returns the ids that existed when the snapshot was opened. They are the first ones, because ids
+// ascend.
 static const uint32_t *known(const struct store_snapshot *s, const struct id_list *l, size_t *count)
 {
     SEARCH_FIRST(*count, l->count, l->ids[*count] >= s->series_count);
@@ -368,7 +371,7 @@ static int by_str(const void *a, const void *b)
     return str_compare(*(const struct str *)a, *(const struct str *)b);
 }
 
-// key == NULL: the keys; otherwise the values of the key.
+// Collects all keys if key is NULL, else the values of this key.
 static const struct str *collect(const struct store_snapshot *s, const struct str *key,
                                  size_t *count)
 {

@@ -12,9 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-// btrfs writes overwritten data to another place, for which a full disk has no space: a store
-// through the mapping would kill the process. A flag makes btrfs write in place if it is set while
-// the file is empty. Other file systems write in place anyway, and refuse the flag.
+// Makes btrfs overwrite data in place. By default, btrfs writes them to another place. On a full
+// disk there is no space for that, and a store through the mapping would kill the process. The flag
+// works if it is set while the file is empty. Other file systems write in place anyway, and refuse
+// the flag.
 static void write_in_place(int fd)
 {
     struct stat st;
@@ -37,8 +38,8 @@ static int real_open(void *user, const char *path, int flags, unsigned mode)
     return fd;
 }
 
-// Reserves space on file systems without fallocate, and where a filter of system calls forbids it
-// (EPERM, as in containers): written zeros keep the space.
+// Reserves space by writing zeros, on file systems without fallocate, and if a filter of system
+// calls forbids fallocate (EPERM, as in containers).
 int store_io_write_zeros(int fd, uint64_t offset, uint64_t size)
 {
     static const char zeros[65536];
@@ -118,9 +119,9 @@ static int real_rename(void *user, const char *from, const char *to)
     return rename(from, to) ? -errno : 0;
 }
 
-// ---- In the background ----
+// ---- Syncs in the background ----
 //
-// By the kernel's own asynchronous I/O (not the C library's, which uses threads). *flush is the
+// They use the kernel's asynchronous I/O, not the C library's, which starts threads. *flush is the
 // context.
 
 static int real_flush_start(void *user, int fd, uint64_t *flush)

@@ -1,8 +1,8 @@
-// latest_point.c - the last point of a series at or before a time: "latest value", and the point
-// before a range.
+// latest_point.c - finds the last point of a series at or before a time, for the "latest value" and
+// for the point before a range.
 //
-// Works like a cursor that keeps no pieces. from_ns is the best time so far, so pieces that end
-// earlier are skipped without a lookup.
+// It works like a cursor that keeps no pieces. from_ns is the time of the best point so far, so
+// pieces that end earlier are skipped without a lookup.
 #include "store/cursor.h"
 
 #include <errno.h>

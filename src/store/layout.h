@@ -1,5 +1,5 @@
-// layout.h - every byte of a .sonde file (docs/format.md describes it in prose). Little-endian
-// throughout.
+// layout.h - every byte of a .sonde file (docs/format.md describes it in prose). All numbers are
+// little-endian.
 //
 //   0            512          1024
 //   ┌────────────┬────────────┬─────────┬──────────┬─────────┬────── ─ ─
@@ -17,7 +17,8 @@
 //   EVENT_TAIL   the newest spans and annotations:          { size, crc, record } …   used = bytes
 //   BLOCKS       sealed blocks, back to back                                          used = bytes
 //
-// Data become visible by one aligned 8-byte store (`used`, `table_sequence`) after the data.
+// Data become visible with one aligned 8-byte store (`used`, `table_sequence`) after they are
+// written.
 #ifndef SONDE_STORE_LAYOUT_H
 #define SONDE_STORE_LAYOUT_H
 
@@ -31,17 +32,17 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little-endia
 #define LAYOUT_MAGIC "sonde\0\r\n"
 
 enum {
-    LAYOUT_MAJOR = 2, // a reader refuses another major version
-    LAYOUT_MINOR = 2, // and ignores unknown parts of a greater minor one
+    LAYOUT_MAJOR = 2, // a reader refuses a file with another major version
+    LAYOUT_MINOR = 2, // a reader ignores unknown parts of a greater minor version
     LAYOUT_HEADER_BYTES = 1024,
     LAYOUT_INLINE_ENTRIES = 8,
-    LAYOUT_ALIGNMENT = 64, // of extents
+    LAYOUT_ALIGNMENT = 64, // alignment of extents
 };
 
-enum { LAYOUT_LIVE = 1, LAYOUT_CLOSED = 2 }; // superblock.state
+enum { LAYOUT_LIVE = 1, LAYOUT_CLOSED = 2 }; // values of superblock.state
 
 struct superblock {
-    // Written once.
+    // These are written once.
     uint8_t magic[8];
     uint16_t major, minor;
     uint32_t header_bytes;
@@ -50,7 +51,7 @@ struct superblock {
     uint8_t zero0[20];
     uint32_t fixed_crc; // crc32c of the preceding 60 bytes
 
-    // About the writer.
+    // These describe the writer.
     uint32_t state;
     uint32_t zero1;
     uint64_t writer_pid;
@@ -58,21 +59,21 @@ struct superblock {
     uint8_t boot_id[16];   // of the machine when the file was last opened for writing
     uint8_t zero2[24];
 
-    // The extent table. `table_sequence` is odd while the table is being changed.
+    // These describe the extent table. `table_sequence` is odd while the table is being changed.
     uint64_t table_sequence;
     uint64_t table_offset;
-    uint32_t table_capacity; // room for so many entries
-    uint32_t table_count;    // entries ever used: all entries from here on are empty
+    uint32_t table_capacity; // number of entries that the table has room for
+    uint32_t table_count;    // number of entries that were ever used; later entries are empty
     uint8_t zero3[40];
 
-    uint64_t version; // grows with every append
+    uint64_t version; // increases with every append
     // the greatest time stamp of all points so far; INT64_MIN before the first point
     int64_t newest_ns;
-    // Data that are not in the file, counted in values and events. The header holds the counts,
-    // because it never lacks space.
-    uint64_t dropped; // by the writers and their callers, for any cause
-    uint64_t waiting; // in the writer's memory for lack of space; lost when the writer dies
-    uint64_t retired; // by retention
+    // Counts of values and events that are not in the file. They are in the header, whose space is
+    // always reserved.
+    uint64_t dropped; // dropped by the writers and their callers, for any cause
+    uint64_t waiting; // in the writer's memory for lack of disk space; lost if the writer dies
+    uint64_t retired; // deleted by retention
     uint8_t zero4[276];
     // In a closed file: crc32c of the preceding 508 bytes and of the table_count entries of the
     // extent table. Otherwise ignored.
@@ -81,28 +82,28 @@ struct superblock {
 static_assert(sizeof(struct superblock) == 512, "superblock");
 
 enum extent_kind {
-    EXTENT_EMPTY = 0, // the entry is not in use
+    EXTENT_EMPTY = 0, // the entry is unused
     EXTENT_CATALOG,
     EXTENT_SET_TAIL,
     EXTENT_POINT_TAIL,
     EXTENT_EVENT_TAIL,
     EXTENT_BLOCKS,
-    EXTENT_CATALOG_PACKED, // a catalog extent under zstd: u64 raw size, then a frame
+    EXTENT_CATALOG_PACKED, // a catalog extent, compressed with zstd: u64 raw size, then a frame
     EXTENT_KINDS
 };
 
 struct extent_entry {
     uint32_t kind;
-    // grows whenever the entry gets another extent, or the extent other content
+    // increases whenever the entry gets another extent, or the extent gets other content
     uint32_t generation;
-    uint32_t owner; // SET_TAIL: the set
+    uint32_t owner; // in a SET_TAIL: the id of the set
     // crc32c of kind, generation, owner, offset, size, sequence, in this order; 0 if never used
     uint32_t check;
     uint64_t offset, size;
-    // For tails, the number of the block that they will become; for others, their place in the
-    // order of creation.
+    // In a tail, the number of the block that the writer will make of it. In any other extent, a
+    // number that grows in the order of creation.
     uint64_t sequence;
-    uint64_t used; // published: rows, points or bytes
+    uint64_t used; // number of published rows, points or bytes
     // The contents on disk at the last two syncs, in the unit of `used`, and their crc32c (tails
     // only, 0 elsewhere).
     struct extent_synced {
@@ -127,27 +128,28 @@ static_assert(sizeof(struct point_record) == 24, "point");
 //   │ header │ directory │ data                    │  size is a multiple of 8
 //   └────────┴───────────┴─────────────────────────┘
 //
-// Numbers: blocks of one owner (a set; all single points; all events) are numbered 1, 2, 3 … as
-// their tails were. A merged block carries the range of those it replaces. So of two blocks of an
-// owner one of which covers the other's range, only the wider counts; and a tail whose number is
-// covered by a block has been sealed already.
+// Numbers: the blocks of one owner (a set; all single points; all events) have the numbers 1, 2, 3
+// … of the tails that they were made of. A merged block has the range of numbers of the blocks that
+// it replaces. So if the range of one block covers that of another block of the same owner, only
+// the wider block counts. If a block covers the number of a tail, the tail has been sealed already.
 
 #define BLOCK_MAGIC UINT32_C(0x4b4c4253) // "SBLK"
 
 enum block_kind { BLOCK_SET = 1, BLOCK_POINTS = 2, BLOCK_EVENTS = 3 };
 
 enum {
-    BLOCK_COLD = 1,           // merged
+    BLOCK_COLD = 1,           // a merged block
     BLOCK_ZSTD_DIRECTORY = 2, // the directory is a zstd frame
     BLOCK_ZSTD_DATA = 4,      // the data are a zstd frame
-    BLOCK_STRIPED = 8,        // BLOCK_POINTS: the data are whole blocks, the stripes
-    BLOCK_STRIPE = 16,        // one of these stripes
+    BLOCK_STRIPED = 8,        // only in BLOCK_POINTS: the data are complete blocks, the stripes
+    BLOCK_STRIPE = 16,        // the block is one of these stripes
 };
 
-// A striped block holds long series: a reader of a tenth of their time range reads a tenth of the
-// block. It has no directory. Its stripes are cold blocks that ascend in time and do not overlap.
-// They carry the numbers of the striped block, which alone decides whether they count; `columns` of
-// its header is their number. A header with BLOCK_STRIPE is valid only within a striped block.
+// A striped block holds long series, so that a reader of a tenth of their time range reads only a
+// tenth of the block. It has no directory; its data are its stripes. Stripes are cold blocks that
+// ascend in time and do not overlap. They have the numbers of the striped block, and whether they
+// count is decided by the striped block alone; `columns` in its header is the number of stripes. A
+// header with BLOCK_STRIPE is valid only within a striped block.
 
 struct block_header {
     uint32_t magic;
@@ -155,11 +157,11 @@ struct block_header {
     uint32_t size;     // of the whole block
     uint16_t kind, flags;
     uint32_t owner;
-    uint32_t rows;    // BLOCK_SET: rows; otherwise points or events
-    uint32_t columns; // BLOCK_SET: columns; BLOCK_POINTS: series
+    uint32_t rows;    // number of rows in a BLOCK_SET; otherwise number of points or events
+    uint32_t columns; // number of columns in a BLOCK_SET, or of series in a BLOCK_POINTS
     uint32_t directory_bytes, directory_raw_bytes;
     uint32_t data_bytes, data_raw_bytes;
-    uint32_t directory_crc, data_crc; // crc32c of each as stored
+    uint32_t directory_crc, data_crc; // crc32c of the stored bytes of each
     uint32_t zero;
     uint64_t sequence_first, sequence_last;
     int64_t first_ns, last_ns;
@@ -170,9 +172,9 @@ struct block_header {
 };
 static_assert(sizeof(struct block_header) == 104, "block header");
 
-// Hot BLOCK_SET, directory: u32 bytes of the time stamps, u32 0, then a column_entry for each
-// column. Data: the time stamps, then the columns at their offsets (codec.h). A column with fewer
-// values than rows starts with a bitmap of the rows that have one.
+// Directory of a hot BLOCK_SET: u32 bytes of the time stamps, u32 0, then a column_entry for each
+// column. Data: the time stamps, then the columns at their offsets (codec.h). If a column has fewer
+// values than rows, it begins with a bitmap of the rows that have a value.
 struct column_entry {
     uint32_t offset, size; // within the data
     uint32_t count, nans;
@@ -181,10 +183,10 @@ struct column_entry {
 };
 static_assert(sizeof(struct column_entry) == 80, "column entry");
 
-// Hot BLOCK_POINTS, directory: u32 series[columns], ascending, then u32 offset[columns + 1] into
-// the data, where each series has a record. From BLOCK_SUMMARY_MIN points on: a group_head, a
-// group_summary, the time stamps, the values (codec.h). Below that number, only the following,
-// because a hundred thousand series may have one point each:
+// Directory of a hot BLOCK_POINTS: u32 series[columns], ascending, then u32 offset[columns + 1]
+// into the data. Each series has a record in the data. With BLOCK_SUMMARY_MIN points or more, a
+// record is a group_head, a group_summary, the time stamps, and the values (codec.h). With fewer
+// points it has a short form, because a hundred thousand series may have one point each:
 //
 //   u8 points | width << 3
 //   for each point its time less the block's first_ns, in `width` bytes
@@ -192,7 +194,7 @@ static_assert(sizeof(struct column_entry) == 80, "column entry");
 enum { BLOCK_SUMMARY_MIN = 8 };
 
 struct group_head {
-    uint32_t zero : 8, count : 24; // in the short form the first byte is not 0
+    uint32_t zero : 8, count : 24; // zero: a record of the short form begins with another byte
     uint32_t time_bytes;
     int64_t first_ns, last_ns;
 };
@@ -204,7 +206,7 @@ struct group_summary {
 };
 static_assert(sizeof(struct group_summary) == 56, "group summary");
 
-// cold.h shows cold blocks (both kinds). BLOCK_EVENTS have no directory; their data are event
-// records (event_record.h), under zstd if the flag says so.
+// cold.h describes cold blocks of both kinds. BLOCK_EVENTS have no directory; their data are event
+// records (event_record.h), compressed with zstd if the flag is set.
 
 #endif

@@ -36,7 +36,7 @@ int lock_reader(int fd)
     struct flock l = byte_lock(F_RDLCK, READER_BYTE);
     int rc = -1;
     for (int i = 0; i < READER_TRIES && (rc = fcntl(fd, F_OFD_SETLK, &l)); i++)
-        sched_yield(); // a writer is truncating the file, which takes one system call
+        sched_yield(); // a writer is truncating the file, which takes it one system call
     return rc ? -errno : 0;
 }
 

@@ -1,8 +1,8 @@
 // loss.c - counts data that are not in the file: dropped, waiting for space, retired.
 //
-// The counts are in the header, whose disk space is reserved from the beginning. A full disk can
-// keep the agent's own counters from being stored, and a killed writer can no longer report the
-// data in its memory.
+// The counts are in the header, because its disk space is reserved from the beginning. On a full
+// disk the agent's own counters cannot be stored, and a killed writer can no longer report the data
+// in its memory.
 #include "store/writer.h"
 
 static void set(uint64_t *at, uint64_t value)

@@ -60,14 +60,14 @@ static bool recover_at(uintptr_t address)
                 address >= end)
                 continue;
             uintptr_t page = address & ~(page_bytes - 1);
-            // Sets *lost first: a thread that sees zeros also sees *lost. The file may end in an
-            // earlier page, whose bytes after the end read as zeros without a signal.
+            // Set *lost first, so that a thread that sees zeros also sees *lost. The file may end
+            // within an earlier page, whose bytes after the end read as zeros without a signal.
             struct stat st;
             map_guard_lose(lost, page - begin);
             if (!fstat(fd, &st))
                 map_guard_lose(lost, (uint64_t)st.st_size);
-            // The bare system call, which is safe in a handler; thread checkers do not take it for
-            // a write that races with readers.
+            // Use the bare system call, which is safe in a handler. Thread checkers do not mistake
+            // it for a write that races with readers.
             return syscall(SYS_mmap, page, end - page, prot,
                            MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != -1;
         }
@@ -77,7 +77,8 @@ static bool recover_at(uintptr_t address)
 static void pass_on(int number, siginfo_t *info, void *context)
 {
     struct sigaction old = before;
-    // sent by kill(2) or the like; otherwise an instruction faulted, and will fault again
+    // true if kill(2) or a similar call sent the signal; otherwise an instruction faulted, and will
+    // fault again
     bool sent = info->si_code <= 0;
     struct sigaction standard = {.sa_handler = SIG_DFL};
     bool handled =
@@ -114,12 +115,12 @@ static void install(void)
     struct sigaction ours = {.sa_sigaction = on_bus_error,
                              .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
-    // The previous handler is stored before our handler can need it.
+    // The previous handler is stored before our handler may need it.
     installed = !sigaction(SIGBUS, NULL, &before) && !sigaction(SIGBUS, &ours, NULL);
 }
 
-// If a later handler has replaced ours, it may call ours: then ours stays installed and passes
-// signals on.
+// If a later handler has replaced ours, it may call ours. Then ours stays installed, and passes
+// signals on to the previous one.
 static void uninstall(void)
 {
     struct sigaction now;
@@ -142,7 +143,7 @@ static bool add_chunk(void)
     struct chunk *c = calloc(1, sizeof *c);
     if (!c)
         return false;
-    // Lets a child open files, whatever other threads did during the fork.
+    // A child must be able to open files, whatever other threads did during the fork.
     if (!atomic_load(&chunks))
         pthread_atfork(lock, unlock, unlock);
     for (size_t i = 0; i < CHUNK_GUARDS; i++) {

@@ -1,20 +1,20 @@
 // map_guard.h - survives mapped files that another program truncates.
 //
-// An access to a page of a mapping beyond the end of its file (or to one that the disk cannot
-// deliver) raises SIGBUS, which ends the process. A guarded mapping survives it: the handler notes
-// the new end of the file and replaces that page and all later pages with zero pages; then the
-// processor repeats the access.
+// If a program accesses a page of a mapping beyond the end of its file (or a page that the disk
+// cannot deliver), the kernel sends SIGBUS, which ends the process. With a guarded mapping the
+// process survives: the handler notes the new end of the file, and replaces this page and all later
+// pages with zero pages. Then the processor repeats the access.
 //
-//   file      ├── still there ──┤ cut off
+//   file      ├── intact ───────┤ cut off
 //   mapping   ├─────────────────┼──────────────────┤
 //                               ▲ *lost            zeros from here on, private to the process
 //
 // So an access never fails, but may read zeros. After copying bytes, check *lost (map_guard_lost),
 // and treat bytes at or after that offset as damage. The handler sets *lost before it maps zeros.
 //
-// The handler is installed only while a mapping is guarded. It passes a SIGBUS at any other
-// address, or one sent by kill(2), to the previous handler with the same arguments, or takes the
-// default action. If a program installs its own handler meanwhile, that handler stays; unless it
+// The handler is installed only while a mapping is guarded. If a SIGBUS is for another address, or
+// kill(2) has sent it, the handler calls the previous handler with the same arguments, or takes the
+// default action. If a program installs its own handler meanwhile, that handler stays. Unless it
 // passes signals on, a truncated mapping then ends the process, as without a guard. The same
 // happens in a thread that blocks SIGBUS; sonde's threads do not (base/thread_signals.h).
 //
@@ -38,7 +38,7 @@ struct map_guard *map_guard_add(void *base, size_t size, int prot, int fd, _Atom
 // Call it before unmapping. NULL is allowed.
 void map_guard_remove(struct map_guard *g);
 
-// Notes that bytes at or after `offset` are lost.
+// Notes that the bytes at or after `offset` are lost.
 void map_guard_lose(_Atomic uint64_t *lost, uint64_t offset);
 
 // Call it after the reads in question. Acquire: the reads are done before *lost is read, so zeros

@@ -5,15 +5,15 @@
 // the extent, readers and recovery ignore the replaced blocks, so a crash neither duplicates nor
 // loses data. The replaced blocks are freed after the next sync.
 //
-// A merge takes up to half a million values and some tens of milliseconds, which is more than a
-// tick may take. So it is a job that continues from call to call, a block or a column at a time:
+// A merge has up to half a million values and takes some tens of milliseconds, longer than a tick
+// may take. So a merge is a job that continues from call to call, a block or a column at a time:
 //
 //   choose ─▶ thaw (a block a step) ─▶ order ─▶ encode (a column or series a step; parts as they
 //   fill) ─▶ append, free the replaced blocks
 //
-// Meanwhile its blocks stay valid in their places, and sealing appends further blocks to the queue.
-// If retention takes one of them, the job is cancelled without loss of data. The queue with the
-// oldest due block comes first.
+// Meanwhile its blocks stay valid at their places, and sealing appends further blocks to the queue.
+// If retention deletes one of the job's blocks, the job is cancelled, and no data are lost. The
+// queue with the oldest due block comes first.
 #include "store/block.h"
 #include "store/cold_sizes.h"
 #include "store/sort.h"
@@ -28,26 +28,26 @@
 enum {
     MERGE_VALUES = 1 << 19,
     CLOSING_MERGE_VALUES = 1 << 20,
-    // Bytes of memory per point and per value, thawed and in the writer; a closing merge also
-    // counts zstd's.
+    // Memory of a merge for each point and each value: decoded, and in the writer. A closing merge
+    // also needs zstd's memory.
     MERGE_POINT_BYTES = 48,
     MERGE_VALUE_BYTES = 24,
-    POINTS_QUEUE = UINT32_MAX, // in place of a set's id
+    POINTS_QUEUE = UINT32_MAX, // the queue of single points, instead of a set's id
 };
 
-enum { DENSE_LIMIT_SHARE = 8 }; // share of the file's limit that a dense merge needs again
+enum { DENSE_LIMIT_SHARE = 8 }; // a dense merge may take this share of the file's limit in addition
 
 struct merge_job {
     uint32_t queue; // the id of a set, or POINTS_QUEUE
     enum merge_pace pace;
-    size_t n, thawed;    // blocks; of these, thawed
-    uint32_t rows, kept; // rows in the blocks; of these, kept
+    size_t n, thawed;    // number of blocks; number of decoded blocks
+    uint32_t rows, kept; // rows in the blocks; rows that are kept
     bool writing;
-    uint32_t at; // thawing: rows done; encoding: columns or points done
+    uint32_t at; // number of finished rows while decoding; of columns or points while encoding
     // Of a set: column by column, `rows` values each.
     int64_t *t_ns;
     double *values;
-    uint32_t *order; // NULL: the rows are in order
+    uint32_t *order; // NULL: the rows are in order already
     double *column;  // scratch for one reordered column
     // Of single points: the thawed points, block after block, each block sorted by series and time;
     // then each block's start and read position.
@@ -55,7 +55,7 @@ struct merge_job {
     struct run {
         uint32_t at, end;
     } * runs;
-    struct point_record *gathered; // scratch: the points of one series
+    struct point_record *gathered; // scratch for the points of one series
     size_t gathered_capacity;
     struct stripes out;
 };
@@ -120,7 +120,7 @@ static bool there(const struct store *s, const struct hot_block *b)
     return extent_entry(&s->file, b->slot)->generation == b->generation;
 }
 
-// Whether the block is unchanged since it was written; the disk may have lost it.
+// True if the block is unchanged since it was written. The disk may have damaged it.
 static bool intact(const struct store *s, const struct hot_block *b)
 {
     struct block_header h;
@@ -128,8 +128,8 @@ static bool intact(const struct store *s, const struct hot_block *b)
     return block_header_fits(&h, b->size) && block_intact(&h, at);
 }
 
-// The number of blocks, from the first on, that one cold block can replace. Retired and damaged
-// blocks stay where they are, and no merged block spans them.
+// Returns the number of leading blocks that one cold block can replace. Retired and damaged blocks
+// stay where they are, and no merged block spans them.
 static size_t choose(struct store *s, struct hot_queue *q, uint64_t rows_max)
 {
     while (q->count && (!there(s, &q->blocks[0]) || !intact(s, &q->blocks[0])))
@@ -154,7 +154,7 @@ static void replaced(struct store *s, struct hot_queue *q, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct hot_block *b = &q->blocks[i];
         if (!there(s, b))
-            continue; // retired to make room for the merged block
+            continue; // it was retired to make room for the merged block
         struct extent_sum *sum = &s->blocks.sums[b->slot];
         struct block_header h;
         block_at(s, b, &h);
@@ -171,8 +171,8 @@ static void replaced(struct store *s, struct hot_queue *q, size_t n)
 
 // ---- The steps ----
 
-// The most rows of a cold block of dense values: as many as DENSE_BYTES of hot blocks hold, but at
-// least those of two blocks.
+// Returns the maximum rows of a cold block of dense values: as many as DENSE_BYTES of hot blocks
+// hold, but at least the rows of two blocks.
 static uint64_t dense_rows(struct store *s, uint32_t set)
 {
     const struct hot_queue *q = queue_of(s, set);
@@ -185,7 +185,7 @@ static uint64_t dense_rows(struct store *s, uint32_t set)
     return fits ? rows : UINT64_MAX;
 }
 
-static uint64_t rows_wanted(struct store *s, uint32_t queue, enum merge_pace pace)
+static uint64_t rows_of_merge(struct store *s, uint32_t queue, enum merge_pace pace)
 {
     uint64_t points = s->limits.merge_bytes / MERGE_POINT_BYTES;
     if (queue == POINTS_QUEUE)
@@ -200,8 +200,8 @@ static uint64_t rows_wanted(struct store *s, uint32_t queue, enum merge_pace pac
     return rows > MERGE_ROWS ? MERGE_ROWS : rows < 2 * TAIL_ROWS_MIN ? 2 * TAIL_ROWS_MIN : rows;
 }
 
-// Picks the queue whose oldest block was sealed first, among those where a merge is due. A live
-// merge is due if a whole block's worth of rows waits.
+// Picks a queue where a merge is due; of several, the one whose oldest block was sealed first. A
+// live merge is due if the rows of a whole block wait.
 static bool pick(struct store *s, enum merge_pace pace, uint32_t *queue)
 {
     uint64_t oldest = UINT64_MAX;
@@ -209,7 +209,7 @@ static bool pick(struct store *s, enum merge_pace pace, uint32_t *queue)
         uint32_t q = i < s->stats.sets ? i : POINTS_QUEUE;
         const struct hot_queue *hot = queue_of(s, q);
         if (!hot->count || hot->blocks[0].order >= oldest ||
-            (pace == MERGE_LIVE && hot->rows < rows_wanted(s, q, pace)))
+            (pace == MERGE_LIVE && hot->rows < rows_of_merge(s, q, pace)))
             continue;
         oldest = hot->blocks[0].order;
         *queue = q;
@@ -229,7 +229,7 @@ static int job_begin(struct store *s, enum merge_pace pace)
     while (!n) {
         if (!pick(s, pace, &queue))
             return 0;
-        n = choose(s, queue_of(s, queue), rows_wanted(s, queue, pace));
+        n = choose(s, queue_of(s, queue), rows_of_merge(s, queue, pace));
     }
     struct merge_job *j = s->blocks.merge = calloc(1, sizeof *j);
     if (!j)
@@ -272,7 +272,7 @@ static int thaw_one(struct store *s)
 
 enum { SAME_TIME = UINT32_C(1) << 31 }; // in `order`: the row has the time of the previous row
 
-// For blocks that overlap: finds the order of their rows, and the remaining time stamps.
+// For blocks that overlap: finds the order of their rows, and the time stamps without duplicates.
 static int order_rows(struct merge_job *j)
 {
     bool sorted = true;
@@ -302,7 +302,7 @@ static int order_rows(struct merge_job *j)
     return 0;
 }
 
-// At equal times the cell of the later block wins.
+// Returns a column in this order. At equal times the cell of the later block wins.
 static const double *ordered(struct merge_job *j, const double *column)
 {
     if (!j->order)
@@ -318,8 +318,8 @@ static const double *ordered(struct merge_job *j, const double *column)
     return j->column;
 }
 
-// Chooses the number of stripes for the points.
-static uint64_t stripes_wanted(const struct store *s, const struct hot_queue *q)
+// Returns the number of stripes for the points.
+static uint64_t stripe_count(const struct store *s, const struct hot_queue *q)
 {
     const struct merge_job *j = s->blocks.merge;
     uint64_t columns = 0;
@@ -346,7 +346,7 @@ static int start_writing(struct store *s)
     };
     int rc = set ? order_rows(j)
                  : stripes_begin_points(&j->out, &source, &efforts[j->pace], j->points, j->rows,
-                                        stripes_wanted(s, q));
+                                        stripe_count(s, q));
     if (rc)
         return rc;
     if (set) {
@@ -380,7 +380,7 @@ static int finish(struct store *s)
     return 1;
 }
 
-// Makes room for n points of one series and, if they need sorting, for as many sorted points and
+// Allocates memory for n points of one series. If they must be sorted, also for n sorted points and
 // their keys.
 static bool gather_room(struct merge_job *j, size_t n)
 {
@@ -393,7 +393,8 @@ static bool gather_room(struct merge_job *j, size_t n)
     return j->gathered;
 }
 
-// Gathers the points of the lowest remaining series from all blocks. They are mostly in order.
+// Gathers the points of the lowest remaining series from all blocks. Mostly they are already in
+// order.
 static int put_series(struct merge_job *j, uint32_t series, size_t n)
 {
     if (!gather_room(j, n))
@@ -447,7 +448,7 @@ static int put_next(struct store *s)
     return cold_put_column(j->out.all[0].writer, ordered(j, column));
 }
 
-// Whether all blocks of the job are still in place and unchanged.
+// True if all blocks of the job are still at their places and unchanged.
 static bool holds(struct store *s)
 {
     const struct merge_job *j = s->blocks.merge;
@@ -478,8 +479,8 @@ int merge_step(struct store *s, enum merge_pace pace)
     struct hot_queue *q = j ? queue_of(s, j->queue) : NULL;
     if (q && rc == -EBADMSG)
         queue_drop(q, 1);
-    // If one series has too many points for one block, merges half of the blocks. A single block
-    // can always stay as it is.
+    // If one series has too many points for one block, merge half of the blocks. A single block
+    // stays as it is.
     bool too_much = q && rc == -EFBIG;
     size_t n = j ? j->n : 0;
     job_free(s);

@@ -1,8 +1,8 @@
 // move.c - moves the file to another place that has space.
 //
-// Offsets stay the same, so the writer only changes its mapping. Readers that have the old file
-// open see it closed, as when a file is rewritten (rewrite.c). The caller redirects the old name to
-// the new file.
+// Offsets stay the same, so the writer only changes its mapping. For readers that have the old file
+// open, it becomes a closed file, as after a rewrite (rewrite.c). The caller redirects the old name
+// to the new file.
 #include "store/lock.h"
 #include "store/writer.h"
 

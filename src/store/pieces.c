@@ -1,9 +1,9 @@
 // pieces.c - finds the points of one series: columns of blocks, cells of tails.
 //
-// Blocks of one owner mostly follow each other in time. The cursor looks these up a few at a time
+// Most blocks of an owner follow each other in time. The cursor looks up a few of them at a time
 // when it reaches them (the stream). So a long series takes no memory, and the entry of a block is
-// used while it is still in the cache. Tails and overlapping blocks are looked up at once and wait,
-// sorted, until their time comes (`later`).
+// used while it is still in the cache. The cursor looks up tails and overlapping blocks at once,
+// and keeps them in a sorted list until it reaches their time (`later`).
 #include "store/cursor.h"
 
 #include "base/array.h"
@@ -17,7 +17,8 @@ enum {
     LOOKUPS_AHEAD = 6,
     STREAM_BATCH = 8,
     STREAM_AHEAD = 16,
-    MOVED_DEPTH_MAX = 8, // a piece that moved again while the cursor fetched it from its new place
+    // limit of repetitions if a piece moves again while the cursor fetches it from its new place
+    MOVED_DEPTH_MAX = 8,
 };
 
 #define TAIL_ORDER (UINT64_C(1) << 63) // newer than any block
@@ -45,7 +46,8 @@ void pieces_drop(struct store_cursor *c)
     c->stream = (struct stream){0};
 }
 
-// The place after the last piece, for the caller to fill and count; NULL without memory.
+// Returns the place after the last piece; the caller fills and counts it. NULL: memory is
+// exhausted.
 static struct piece *list_room(struct piece_list *l)
 {
     bool room = array_room(&l->all, &l->capacity, l->count + 1, sizeof *l->all);
@@ -59,7 +61,7 @@ static bool in_range(const struct store_cursor *c, int64_t first_ns, int64_t las
 
 // ---- Visiting ----
 
-// The ordered blocks with data at or after from_ns begin here…
+// Returns the index of the first ordered block with data at or after from_ns.
 static size_t stream_start(const struct block_list *l, int64_t from_ns)
 {
     size_t i;
@@ -67,7 +69,7 @@ static size_t stream_start(const struct block_list *l, int64_t from_ns)
     return i;
 }
 
-// …and those with data at or before to_ns end here.
+// Returns the index after the last ordered block with data at or before to_ns.
 static size_t stream_end(const struct block_list *l, int64_t to_ns)
 {
     size_t i;
@@ -75,8 +77,9 @@ static size_t stream_end(const struct block_list *l, int64_t to_ns)
     return i;
 }
 
-// The entries of a column in the directories of two blocks lie far apart. (Inline: compilers
-// consider a function that only prefetches to have no effect, and leave out its calls.)
+// Prefetches the entry of a column in the next block, because the entries in the directories of two
+// blocks lie far apart. (Inline, because compilers consider a function that only prefetches to have
+// no effect, and remove its calls.)
 static inline __attribute__((always_inline)) void prefetch_entry(const struct block_ref *b,
                                                                  uint32_t id)
 {
@@ -87,12 +90,13 @@ static inline __attribute__((always_inline)) void prefetch_entry(const struct bl
     __builtin_prefetch(at + LINE_BYTES);
 }
 
-// Returns 1 with an undecoded piece in *p that has points in range; 0 if this block has none.
+// Stores an undecoded piece with points in the range in *p. Returns 1, 0 if this block has no such
+// points, or a negative errno.
 static int piece_of_block(struct store_cursor *c, struct block_ref *b, uint32_t id, struct piece *p)
 {
     int rc = block_lookup(c->s, b, id, &p->entry);
     if (rc)
-        // damage is counted; the other pieces are read
+        // the damage was counted; the other pieces are read
         return rc == -ENOENT || rc == -EBADMSG ? 0 : rc;
     p->first_ns = p->entry.first_ns;
     p->last_ns = p->entry.last_ns;
@@ -148,10 +152,10 @@ static int visit_tail(struct store_cursor *c, size_t tail, uint32_t columns, uin
             return each(c, &p);
     }
     piece_free(c, &p);
-    return rc == -EBADMSG ? 0 : rc; // the cut is counted; the other pieces are read
+    return rc == -EBADMSG ? 0 : rc; // the damage was counted; the other pieces are read
 }
 
-// The tails of one kind and owner: view->tails is sorted by them.
+// Returns the first tail of this kind and owner. view->tails is sorted by kind and owner.
 static size_t first_tail(const struct view *v, enum extent_kind kind, uint32_t owner)
 {
     size_t i;
@@ -163,26 +167,27 @@ static size_t first_tail(const struct view *v, enum extent_kind kind, uint32_t o
 
 // ---- Complete rows ----
 //
-// A set's columns are read one after another, and meanwhile its tail may be sealed and more rows
-// appended: the block then holds more rows than the tail did. So at the first look at a set the
-// snapshot notes which rows the tail had. From then on, it shows only these rows of the blocks into
+// A reader reads a set's columns one after another. Meanwhile the writer may append rows and seal
+// the tail, and the block then holds more rows than the tail did. So when a snapshot first reads a
+// set, it notes which rows the tail has. From then on, it shows only these rows of the blocks into
 // which the tail was sealed, for every column:
 //
 //   blocks before the tail │ the tail q, as noted │ later rows
 //   shown                  │ rows noted           │ not shown
 //
-// A merged block may hold rows of all three. The snapshot shows the noted rows, and rows that are
-// not newer than the blocks before the tail. (A row that came late meanwhile, with a time among
-// those, may show.)
+// A merged block may hold rows of all three parts. The snapshot shows the noted rows, and rows that
+// are not newer than the blocks before the tail. (It may also show a row that arrived late
+// meanwhile, if the row's time lies in these blocks.)
 
 struct set_seen {
-    uint64_t sequence; // of the tail
+    uint64_t sequence; // number of the tail
     const struct view *view;
     uint64_t used;            // number of its rows
-    struct cache_item *times; // of the rows; NULL: no rows
+    struct cache_item *times; // times of these rows; NULL: no rows
 };
 
-// Finds the last tail of the owner, which grows; returns false if it has none.
+// Finds the last tail of the owner, to which the writer appends. Returns false if the owner has
+// none.
 static bool growing_tail(const struct view *v, uint32_t owner, size_t *tail)
 {
     bool found = false;
@@ -216,7 +221,7 @@ static int see_set(struct store_snapshot *s, uint32_t owner, uint32_t columns,
                 seen.sequence = l->blocks[i]->header.sequence_last + 1;
     }
     int rc = seen.used ? tail_times(s, tail, columns, &seen.times) : 0;
-    if (rc == -EBADMSG) { // the cut is counted
+    if (rc == -EBADMSG) { // the damage was counted
         seen.used = 0;
         rc = 0;
     }
@@ -226,7 +231,7 @@ static int see_set(struct store_snapshot *s, uint32_t owner, uint32_t columns,
         return rc ? rc : -ENOMEM;
     }
     *kept = seen;
-    // Stays pinned as long as the snapshot, like its times.
+    // The item stays pinned as long as the snapshot exists; so do its times.
     item = cache_add(
         &s->cache, (struct cache_item){
                        .part = owner, .kind = CACHE_SET_SEEN, .bytes = sizeof *kept, .data = kept});
@@ -234,7 +239,7 @@ static int see_set(struct store_snapshot *s, uint32_t owner, uint32_t columns,
     return item ? 0 : -ENOMEM;
 }
 
-// The last time in the blocks that the snapshot saw before the tail.
+// Finds the last time in the blocks that the snapshot had before the tail.
 static bool seen_before(const struct set_seen *seen, uint32_t owner, int64_t *last_ns)
 {
     const struct block_list *l = &seen->view->sets[owner];
@@ -249,7 +254,7 @@ static bool seen_before(const struct set_seen *seen, uint32_t owner, int64_t *la
     return any;
 }
 
-// Reduces the loaded piece to the rows that the snapshot shows.
+// Reduces a loaded piece to the rows that the snapshot shows.
 static int keep_seen(struct store_cursor *c, struct piece *p, const struct set_seen *seen,
                      bool before, int64_t before_ns)
 {
@@ -303,7 +308,7 @@ static int visit_sealed(struct store_cursor *c, struct block_ref *b, uint32_t id
     return each(c, &p);
 }
 
-// Visits the set as the snapshot first saw it, in a later view.
+// In a later view, visits the rows of the set that the snapshot had when it first read the set.
 static int visit_moved_set(struct store_cursor *c, uint32_t owner, uint32_t columns,
                            uint32_t column, const struct set_seen *seen, piece_fn *each)
 {
@@ -329,7 +334,7 @@ static int visit_moved_set(struct store_cursor *c, uint32_t owner, uint32_t colu
     return rc || !before.count ? rc : visit_blocks(c, before, column, each);
 }
 
-// `columns` is 0 for the single points, where `id` is the series.
+// `columns` is 0 for single points; `id` is then the series.
 static int visit_owner(struct store_cursor *c, enum extent_kind kind, uint32_t owner,
                        uint32_t columns, uint32_t id, piece_fn *each)
 {
@@ -369,7 +374,7 @@ int pieces_visit(struct store_cursor *c, piece_fn *each)
 
 // ---- Gathering ----
 
-// Updates pending_ns: the pieces that are not loaded yet begin no earlier.
+// Updates pending_ns, the earliest time at which a piece that is not loaded yet may begin.
 static void note_pending(struct store_cursor *c)
 {
     const struct stream *x = &c->stream;
@@ -420,7 +425,7 @@ int pieces_gather(struct store_cursor *c)
     return rc == -ESTALE ? -EAGAIN : rc;
 }
 
-// Moves the first waiting piece to its place among the loaded ones, mostly the end.
+// Moves the first waiting piece to its place among the loaded ones, which is mostly the end.
 static void take(struct piece_list *l)
 {
     for (size_t i = l->count++; i > l->at && l->all[i - 1].first_ns > l->all[i].first_ns; i--) {
@@ -497,11 +502,11 @@ static bool piece_grow(struct store_cursor *c, struct piece *p, size_t n)
     return true;
 }
 
-// Handles a piece that has moved: other pieces of the file at its time now have its points, if the
-// points still exist.
+// Handles a piece whose points have moved. If the points still exist, other pieces of the file
+// contain them at the same times.
 static int load_moved(struct store_cursor *c, struct piece *p)
 {
-    p->block = NULL; // the loaded points are not that block's content
+    p->block = NULL; // the points that are loaded below come from other blocks
     if (c->depth == MOVED_DEPTH_MAX)
         return 0;
     int rc = snapshot_move(c->s);
@@ -539,5 +544,5 @@ int piece_load(struct store_cursor *c, struct piece *p)
     int rc = block_load(c->s, p->block, &p->entry, &p->column);
     if (rc == -ESTALE)
         rc = load_moved(c, p);
-    return rc == -EBADMSG ? 0 : rc; // counted; the other pieces are read
+    return rc == -EBADMSG ? 0 : rc; // the damage was counted; the other pieces are read
 }

@@ -1,14 +1,14 @@
 // read.h - the time-series database: reading, live or archived.
 //
-// A reader maps a file read-only. A snapshot is a consistent view of it at one moment: it sees
-// everything appended before it was opened, and goes on seeing it whatever the writer does
-// meanwhile (except that blocks retired by retention may turn empty). No reader can delay the
-// writer, and the writer may be in another process, or dead.
+// A reader maps a file read-only. A snapshot is a consistent view of the file at one moment: it
+// contains all data that were appended before it was opened, and keeps them whatever the writer
+// does meanwhile (except that blocks that retention deletes may become empty). No reader can delay
+// the writer. The writer may be in another process, or dead.
 //
 //   store_reader ── store_snapshot ── store_cursor ── runs of points
 //
-// Damage (bad checksums, cut-off files) costs the damaged block and is reported
-// (store_reader_damage); the reader serves the rest. If a writer died and its machine may have
+// If a file is damaged (bad checksums, cut-off files), the reader leaves out the damaged blocks and
+// reports them (store_reader_damage). It serves the rest. If a writer died and its machine may have
 // crashed, the reader serves only synced data (trusted_data.c), and reports the other data in the
 // same way.
 #ifndef SONDE_STORE_READ_H
@@ -21,46 +21,50 @@ struct store_reader;
 struct store_snapshot;
 struct store_cursor;
 
-// Opens a file for reading. *e has a message for a file that is no sonde file, or of an unknown
-// version.
+// Opens a file for reading. If the file is not a sonde file, or of an unknown version, *e has a
+// message.
 int store_reader_open(const char *path, struct store_reader **out, struct error *e);
-void store_reader_close(struct store_reader *r); // after closing all its snapshots
+void store_reader_close(struct store_reader *r); // close all its snapshots before
 
-// An attribute of the file from its creation ("host", "job", …); empty if the file lacks it.
+// Returns an attribute that the file got when it was created ("host", "job", …), or an empty text.
 struct str store_reader_meta(const struct store_reader *r, struct str key);
 
-// Whether a writer has the file open now (so that it can grow), closed it cleanly, or crashed.
+// LIVE: a writer has the file open now, so it may grow. CLOSED: a writer closed it cleanly.
+// CRASHED: its writer did not.
 enum store_state { STORE_LIVE, STORE_CLOSED, STORE_CRASHED };
 enum store_state store_reader_state(const struct store_reader *r);
 
 struct store_damage {
-    uint64_t blocks; // and other unreadable parts
+    uint64_t blocks; // number of damaged blocks, and of other unreadable parts
     uint64_t bytes;  // in these parts
     char first[128]; // place and cause of the first damage
 };
 void store_reader_damage(const struct store_reader *r, struct store_damage *out);
 
-// The data that are not in the file, in values and events, as counted by its writers.
+// The values and events that are not in the file, as its writers have counted them.
 struct store_losses {
-    // refused or lost, for any cause; also data in the memory of a writer that died
+    // refused or lost for any cause, also data in the memory of a writer that died
     uint64_t dropped;
-    uint64_t waiting; // in the memory of the current writer for lack of space
-    uint64_t retired; // by retention
+    uint64_t waiting; // in the memory of the current writer, for lack of disk space
+    uint64_t retired; // deleted by retention
 };
 void store_reader_losses(const struct store_reader *r, struct store_losses *out);
 
-// Thread-safe for one reader; a snapshot itself belongs to one thread at a time. Cheap, because it
-// shares the unchanged parts of the last snapshot. Returns NULL without memory.
+// Opens a snapshot. Any thread may call it; the snapshot belongs to one thread at a time. The call
+// is cheap, because the snapshot shares the unchanged parts of the last one. Returns NULL if memory
+// is exhausted.
 struct store_snapshot *store_snapshot_open(struct store_reader *r);
 void store_snapshot_close(struct store_snapshot *s);
 
-// Grows with every append; an equal number means that no data were added.
+// The version increases with every append. If two versions are equal, no data were added between
+// them.
 uint64_t store_snapshot_version(const struct store_snapshot *s);
 
 size_t store_metric_count(const struct store_snapshot *s);
 size_t store_series_count(const struct store_snapshot *s);
 
-// Results are valid as long as the snapshot. Ids from 0 to the count - 1; NULL for others.
+// Results are valid as long as the snapshot. Ids go from 0 to the count - 1; for other ids the
+// result is NULL.
 const struct store_metric *store_metric_get(const struct store_snapshot *s, uint32_t metric);
 
 struct store_series_info {
@@ -68,35 +72,38 @@ struct store_series_info {
     uint32_t label_count;
     const struct store_label *labels; // sorted by key
 };
-// Fills *out; false for an unknown id.
+// Fills *out. Returns false for an unknown id.
 bool store_series_get(const struct store_snapshot *s, uint32_t series,
                       struct store_series_info *out);
 
-// Finds the metric of that name; returns false for an unknown name.
+// Finds the metric with this name. Returns false for an unknown name.
 bool store_metric_find(const struct store_snapshot *s, struct str name, uint32_t *metric);
 
-// Ids of a metric's series, ascending. Sets *count; the array is valid as long as the snapshot.
+// Returns the ids of a metric's series, ascending, and sets *count. The array is valid as long as
+// the snapshot.
 const uint32_t *store_metric_series(const struct store_snapshot *s, uint32_t metric, size_t *count);
 
-// Ids of the series that carry the label key=value, ascending, in the same way.
+// Returns the ids of the series with the label key=value, ascending, in the same way.
 const uint32_t *store_label_series(const struct store_snapshot *s, struct str key, struct str value,
                                    size_t *count);
 
-// All label keys, or all values of a key: sorted, each once, valid as long as the snapshot.
+// Returns all label keys, or all values of a key: sorted, without duplicates, valid as long as the
+// snapshot.
 const struct str *store_label_keys(const struct store_snapshot *s, size_t *count);
 const struct str *store_label_values(const struct store_snapshot *s, struct str key, size_t *count);
 
-// An upper bound of all time stamps in the file; the last one may be earlier. Costs nothing.
+// Returns an upper bound of all time stamps in the file; the last one may be earlier. Reads no
+// data.
 int64_t store_newest_ns(const struct store_snapshot *s);
 
-// First and last time stamp in the file; false if the file has no points.
+// Finds the first and the last time stamp in the file. Returns false if the file has no points.
 bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t *last_ns);
 
 // A run: consecutive points of one series, ascending in time, no two with equal time stamps. Runs
 // of a cursor follow each other without overlap.
 struct store_run {
     size_t count;
-    int64_t first_ns, last_ns; // of the points in it
+    int64_t first_ns, last_ns; // times of its first and last point
     // The summary covers exactly the points first_ns..last_ns; `nans` of them are NaN.
     bool has_summary;
     uint32_t nans;
@@ -110,20 +117,20 @@ struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series
                                        int64_t to_ns);
 void store_cursor_close(struct store_cursor *c);
 
-// Moves to the next run without decoding it: 1 and *run is filled, 0 at the end, or a negative
+// Moves to the next run without decoding it. Returns 1 and fills *run, 0 at the end, or a negative
 // errno.
 int store_cursor_next(struct store_cursor *c, struct store_run *run);
 
-// Decodes the points of the run that store_cursor_next just returned: arrays of run->count, valid
-// until the next call on this cursor. Damaged and retired points are left out and counted as
-// damage, so *count may be smaller, even 0.
+// Decodes the points of the run that store_cursor_next has just returned, into arrays that are
+// valid until the next call on this cursor. Damaged and retired points are left out and counted as
+// damage. So *count may be smaller than run->count, even 0.
 int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values,
                         size_t *count);
 
-// The number of the sealed block whose points of the series are exactly the run just returned; 0
-// for other runs. The number is unique within this process, and the block never changes. Call it
-// again after store_cursor_points: 0 then means that the block was gone and the points came from
-// elsewhere.
+// If the run that was just returned consists of exactly the series' points in one sealed block,
+// returns a number for this block; 0 for other runs. The number is unique within this process, and
+// the block never changes. Call it again after store_cursor_points: 0 then means that the block no
+// longer existed, and other blocks provided the points.
 uint64_t store_cursor_block(const struct store_cursor *c);
 
 // Finds the last point at or before `at_ns`; returns false if the series has none. Used for the
@@ -131,27 +138,27 @@ uint64_t store_cursor_block(const struct store_cursor *c);
 bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns, int64_t *t_ns,
                         double *value);
 
-// Events that touch [from, to], by start time. The callback's event is valid during the call; it
-// returns false to stop.
+// Calls `each` with the events that touch [from, to], sorted by start time. The event is valid
+// during the call. The callback returns false to stop.
 typedef bool store_event_fn(const struct store_event *event, void *user);
 int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each,
                  void *user);
 
-// Whether a span has no end of its own: it is still running, or its process ended within it.
+// True if a span has no end of its own: it is still running, or its process ended before it.
 bool store_span_is_unfinished(const struct store_event *event);
 
 // A selection of events. Zero-initialised except for the range, it selects all events that touch
 // the range.
-struct store_events_wanted {
+struct store_event_selection {
     int64_t from_ns, to_ns;
     // bits 1 << kind; 0: all kinds. Blocks without such events are read only once
     unsigned kinds;
-    struct str name; // the text of an event; empty: any
+    struct str name; // text of the events; empty: any
     bool unfinished; // only spans without an end of their own (store_span_is_unfinished)
     // only the earliest so many events, which also bounds the memory; 0: all
     size_t most;
 };
-int store_events_find(struct store_snapshot *s, const struct store_events_wanted *wanted,
+int store_events_find(struct store_snapshot *s, const struct store_event_selection *selection,
                       store_event_fn *each, void *user);
 
 #endif

@@ -1,4 +1,4 @@
-// reader.c - a file opened for reading.
+// reader.c - opens files for reading, and closes them.
 #include "store/reader.h"
 
 #include "store/lock.h"
@@ -40,13 +40,12 @@ int reader_map(struct store_reader *r, uint64_t size)
         map_guard_lose(&r->remains.lost, size);
     if (size < LAYOUT_HEADER_BYTES)
         return r->mapping ? -EBADMSG : -EINVAL;
-    // The mapping is longer than the file, so that a growing file seldom needs another one. Bytes
+    // Map more than the file's length, so that a growing file seldom needs a new mapping. Bytes
     // beyond the file's end are never accessed.
     int rc = 0;
     if ((!r->mapping || r->mapping->size < size) && !add_mapping(r, (size_t)size * 2, &rc))
         return rc;
-    // The witness is chosen on first use, because the file's last page may have to come from the
-    // disk.
+    // Choose the witness on first use, because the file's last page may have to come from the disk.
     if (size != r->file_bytes) {
         atomic_store(&r->remains.mapping, r->mapping);
         atomic_store(&r->remains.file_bytes, size);
@@ -77,12 +76,13 @@ void remains_look(struct remains *x)
     bool unknown = atomic_load(&x->value) == WITNESS_UNKNOWN;
     if (unknown)
         choose_witness(x);
-    // Checked after the choice: a witness chosen in an already truncated file proves nothing.
+    // Check the length after the choice, because a witness that was chosen in a truncated file
+    // proves nothing.
     if (!fstat(x->fd, &st) && (uint64_t)st.st_size < atomic_load(&x->file_bytes)) {
         map_guard_lose(&x->lost, (uint64_t)st.st_size);
     } else if (!unknown && (atomic_load(&x->grows) || lock_has_writer(x->fd))) {
         atomic_store(&x->grows, true);
-        atomic_store(&x->value, now); // the writer has changed it
+        atomic_store(&x->value, now); // the writer has changed this byte
     }
 }
 
@@ -99,8 +99,8 @@ void reader_look_for_cut(struct store_reader *r)
             (unsigned long long)lost);
 }
 
-// Whether header and table match the checksum with which the writer closed the file. Checks copies,
-// because another process may change the originals.
+// True if header and table match the checksum that the writer stored when it closed the file.
+// Checks copies, because another process may change the originals.
 static bool closed_as_written(const struct store_reader *r, const struct superblock *sb)
 {
     uint64_t bytes = sb->table_count * sizeof(struct extent_entry);
@@ -112,8 +112,8 @@ static bool closed_as_written(const struct store_reader *r, const struct superbl
            sb->closed_crc;
 }
 
-// A closed file has one checksum over header and table; a file that is being written has only one
-// per entry. A writer may open and close the file again during the check: then the check is
+// Checks header and table. A closed file has one checksum for both; a file that is being written
+// only has one for each entry. If a writer opens and closes the file during the check, the check is
 // repeated.
 static void check_head(struct store_reader *r)
 {
@@ -137,7 +137,8 @@ int store_reader_open(const char *path, struct store_reader **out, struct error 
         return error_set(e, -errno, "cannot open %s: %s", path, strerror(errno));
     struct superblock sb = {0};
     struct stat st;
-    lock_reader(fd); // before reading the size: from here on the writer does not truncate the file
+    // lock before reading the size: from here on the writer does not truncate the file
+    lock_reader(fd);
     int rc = fstat(fd, &st) ? error_set(e, -errno, "cannot look at %s: %s", path, strerror(errno))
              : !S_ISREG(st.st_mode)
                  ? error_set(e, -EINVAL, "cannot read %s: not a regular file", path)
@@ -201,7 +202,7 @@ void store_reader_close(struct store_reader *r)
     free(r);
 }
 
-// Locking does not change the reader from its caller's point of view.
+// The mutex may be locked in a const reader, because that changes nothing that callers see.
 static pthread_mutex_t *mutex_of(const struct store_reader *r)
 {
     return (pthread_mutex_t *)(uintptr_t)&r->mutex;
@@ -223,7 +224,7 @@ enum store_state store_reader_state(const struct store_reader *r)
     pthread_mutex_lock(mutex_of(r));
     const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
     pthread_mutex_unlock(mutex_of(r));
-    // Acquire: data that the caller reads next were written before the file was closed.
+    // Acquire: the data that the caller reads next were written before the file was closed.
     return __atomic_load_n(&sb->state, __ATOMIC_ACQUIRE) == LAYOUT_CLOSED ? STORE_CLOSED
                                                                           : STORE_CRASHED;
 }
@@ -253,7 +254,8 @@ void store_reader_damage(const struct store_reader *r, struct store_damage *out)
     pthread_mutex_unlock(mutex_of(r));
 }
 
-// Returns true for a place that was not counted before; *first: no damage was counted before.
+// Counts damage at a place once. Returns true if the place was not counted before. *first: no
+// damage was counted before.
 static bool count_damage(struct store_reader *r, uint64_t offset, uint64_t bytes, bool *first)
 {
     uint64_t *key = arena_alloc(&r->index.memory, sizeof *key);

@@ -1,6 +1,6 @@
 // reader.h - declarations that only the files of the reader share.
 //
-//   reader ── index     the catalog so far                          (index.c; grows only)
+//   reader ── index     the catalog so far, which only grows         (index.c)
 //          ── extents  block headers, read once per extent        (view.c)
 //          ── events    the time ranges of the blocks of events           (event_index.h)
 //          ── trust     the trusted part of a file without a writer (trusted_data.c)
@@ -11,8 +11,8 @@
 //            ── cursors (cursor.h)
 //
 // Readers take no lock against the writer. They copy bytes that the writer may overwrite word by
-// word, then check the extent's generation: if it has changed, they discard the copy (-ESTALE), and
-// the snapshot finds the points again.
+// word, and then check the extent's generation. If it has changed, they discard the copy (-ESTALE),
+// and the snapshot finds the points at their new place.
 #ifndef SONDE_STORE_READER_H
 #define SONDE_STORE_READER_H
 
@@ -34,20 +34,20 @@ struct mapping {
     struct map_guard *guard;
 };
 
-// The remaining part of a file that another program truncates under the reader. A witness byte
-// shows it: the last byte that is not 0. A cut before the witness makes it 0, or its page
-// unreadable; a cut after it changes nothing.
-enum { WITNESS_UNKNOWN = 256 }; // no byte
+// Detects that another program truncates the file under the reader. The witness is the last byte
+// that is not 0. A truncation before the witness makes it 0, or its page unreadable. A truncation
+// after it removes only zeros, so it changes nothing.
+enum { WITNESS_UNKNOWN = 256 }; // not the value of any byte
 
 struct remains {
-    _Atomic uint64_t lost;            // map_guard.h
+    _Atomic uint64_t lost;            // offset of the first lost byte (map_guard.h)
     _Atomic(const uint8_t *) witness; // points into a mapping
     // the witness's original value; WITNESS_UNKNOWN: not chosen yet
     _Atomic unsigned value;
     _Atomic(const struct mapping *) mapping;
     _Atomic uint64_t file_bytes;
     int fd;
-    _Atomic bool grows; // the file had a writer: bytes change
+    _Atomic bool grows; // the file had a writer, so its bytes change
 };
 
 struct id_list {
@@ -73,7 +73,8 @@ struct set_definition {
 
 struct membership {
     uint32_t set, column;
-    struct membership *next; // a stack; two pointers would double each series' memory
+    // a singly linked list; a second pointer would double the memory of each series
+    struct membership *next;
 };
 
 // The catalog so far, protected by the reader's mutex.
@@ -90,9 +91,9 @@ struct index {
         set_count, set_capacity;
     // the current catalog extent's entry in the mapping, to detect growth
     const struct extent_entry *entry;
-    uint64_t extent; // the current catalog extent
-    uint64_t read;   // bytes read of it
-    uint64_t bytes;  // in total
+    uint64_t extent; // number of the current catalog extent
+    uint64_t read;   // bytes of it that have been read
+    uint64_t bytes;  // bytes of all catalog extents
     bool damaged;    // entries after the damage are ignored, because ids follow from their order
 };
 
@@ -102,27 +103,27 @@ enum { BLOCK_HEAD_INTACT = 1, BLOCK_DATA_INTACT = 2, BLOCK_DAMAGED = 4 };
 struct block_ref {
     struct block_header header;
     const uint8_t *bytes;             // in a mapping
-    const struct extent_entry *entry; // of its extent, in a mapping
-    struct remains *remains;          // of its file
+    const struct extent_entry *entry; // table entry of its extent, in a mapping
+    struct remains *remains;          // of the file that contains it
     uint64_t offset;
     uint64_t number; // unique among all blocks that this process has seen
     uint32_t generation;
-    uint32_t refs;                    // under the reader's mutex
-    unsigned state;                   // BLOCK_…, atomically
-    struct cold_directory *directory; // of cold blocks, once read; atomic
-    struct block_ref **stripes;       // of a striped block; a reference to each
+    uint32_t refs;                    // protected by the reader's mutex
+    unsigned state;                   // flags BLOCK_…, changed atomically
+    struct cold_directory *directory; // only of cold blocks, after it was read; changed atomically
+    struct block_ref **stripes;       // only of striped blocks: a reference to each stripe
     size_t stripe_count;
 };
 
 struct extent_blocks {
     uint32_t generation;
-    uint64_t offset, read; // bytes scanned
+    uint64_t offset, read; // place, and bytes that have been scanned
     const struct extent_entry *entry;
     struct block_ref **blocks;
     size_t count, capacity;
 };
 
-// The degree of trust in data without a checksum of their own (trusted_data.c).
+// How far the reader trusts data without checksums of their own (trusted_data.c).
 enum trust { TRUST_WRITER, TRUST_KILLED, TRUST_SYNCED };
 
 struct view_tail {
@@ -132,8 +133,8 @@ struct view_tail {
     const uint8_t *bytes;
     const struct extent_entry *entry;
     struct remains *remains;
-    // trusted_data.c: the notes at the last check, the longest noted length, and the longest valid
-    // one
+    // trusted_data.c: the notes at the last check, the longest noted length, and the longest noted
+    // length that is valid
     bool looked_at;
     struct extent_synced notes[2];
     uint64_t noted, sound;
@@ -145,24 +146,24 @@ struct time_range {
 
 struct block_list {
     struct block_ref *const *blocks;
-    // time ranges of the blocks, to search without touching the blocks
+    // time ranges of the blocks, so that a search need not access the blocks
     const struct time_range *ranges;
     size_t count;
-    bool ordered; // each begins after its predecessor ends
+    bool ordered; // each block begins after the end of the block before
 };
 
 struct view {
-    unsigned refs; // under the reader's mutex
+    unsigned refs; // protected by the reader's mutex
     uint64_t table_sequence;
     enum trust trust;
-    uint8_t boot_id[16];       // of the file at that time
-    struct block_ref **blocks; // by kind, owner, number; without replaced blocks
-    struct time_range *ranges; // of each block
+    uint8_t boot_id[16];       // boot id in the file when the view was made
+    struct block_ref **blocks; // sorted by kind, owner, number; without replaced blocks
+    struct time_range *ranges; // time range of each block
     size_t block_count;
     struct block_list points, events;
-    struct block_list *sets; // by set
+    struct block_list *sets; // of each set
     size_t set_count;
-    struct view_tail *tails; // by kind, owner, number; without sealed tails
+    struct view_tail *tails; // sorted by kind, owner, number; without tails that have been sealed
     size_t tail_count;
 };
 
@@ -171,16 +172,16 @@ struct store_reader {
     int fd;
     uint8_t boot_id[16]; // of this machine
     pthread_mutex_t mutex;
-    struct mapping *mapping; // newest first; older ones stay until the reader is closed
+    struct mapping *mapping; // newest first; older mappings stay until the reader is closed
     uint64_t file_bytes;
     struct remains remains;
     bool cut_reported;
     struct index index;
-    struct extent_blocks *extents; // by slot
+    struct extent_blocks *extents; // of each slot
     size_t extent_count;           // entries beyond the table's count are all 0
     struct view *view;             // the latest
     struct store_damage damage;
-    struct map damaged;           // offsets of damage already counted
+    struct map damaged;           // offsets of damage that has been counted
     pthread_mutex_t events_mutex; // locked before the other mutex
     struct event_index events;
 };
@@ -195,7 +196,7 @@ enum cache_kind {
 };
 
 struct cache_item {
-    const void *of; // the block_ref or view_tail
+    const void *of; // the block_ref or view_tail that the item belongs to
     uint32_t part;
     enum cache_kind kind;
     unsigned pins;
@@ -206,7 +207,7 @@ struct cache_item {
 };
 
 struct cache {
-    struct cache_item **items; // open addressing
+    struct cache_item **items; // hash table with open addressing
     size_t count, capacity, bytes;
 };
 
@@ -218,8 +219,8 @@ struct buffers {
     size_t idle_bytes;
 };
 
-// The points of one series in one block or tail. They belong to the cache, or to buffers of their
-// own.
+// The points of one series in one block or tail. The cache owns them, or the column has buffers of
+// its own.
 struct column {
     const int64_t *t;
     const double *v;
@@ -236,7 +237,7 @@ struct cut_column {
     struct column column;
 };
 
-enum { CUT_COLUMNS = 2 }; // one cut by the start of a range, one by its end
+enum { CUT_COLUMNS = 2 }; // one that the start of a range has cut, one that its end has cut
 
 struct view_hold {
     struct view_hold *next;
@@ -246,21 +247,22 @@ struct view_hold {
 struct store_snapshot {
     struct store_reader *reader;
     uint64_t version;
-    int64_t newest_ns; // of the points at opening; later points are not shown
+    // newest time of a point when the snapshot was opened; later points are not shown
+    int64_t newest_ns;
     size_t metric_count, series_count, set_count;
     struct view *view;
-    uint64_t *used;         // of view->tails
-    struct view_hold *held; // all views of this snapshot, past ones included
+    uint64_t *used;         // lengths of view->tails
+    struct view_hold *held; // all views that this snapshot has used
     struct arena memory;
     struct cache cache;
     struct buf scratch;
     struct ZSTD_DCtx_s *unzip; // created on first use
     struct buffers buffers;
     struct cut_column cut[CUT_COLUMNS];
-    unsigned next_cut;         // the next to be replaced
-    struct store_cursor *idle; // closed cursors, for reuse
+    unsigned next_cut;         // index of the cut column that is replaced next
+    struct store_cursor *idle; // closed cursors, kept for reuse
     unsigned idle_count;
-    unsigned moves; // how often the snapshot moved to a later view
+    unsigned moves; // number of moves to a later view
     uint64_t catalog_bytes;
 };
 
@@ -269,11 +271,11 @@ int index_update(struct store_reader *r, enum trust trust, const struct extent_e
                  const struct extent_entry *live, size_t count);
 void index_free(struct index *x);
 
-// reader.c. The first is called with the mutex held; the second locks it.
+// From reader.c. The first function is called with the mutex held; the second one locks it.
 void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
-// The same for data that no sync covers (trusted_data.c). A writer on another machine, or one that
-// is just opening the file, will soon sync or cut such data: then the reader leaves them out
-// without a report.
+// Counts damage in data that no sync covers (trusted_data.c). If a writer on another machine writes
+// the file, or a writer is just opening it, it will soon sync or cut these data. The reader then
+// leaves them out and counts no damage.
 void reader_unsure(struct store_reader *r, uint64_t offset, uint64_t bytes);
 void reader_report(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
 int reader_map(struct store_reader *r, uint64_t size);
@@ -282,46 +284,48 @@ void remains_look(struct remains *x);
 // Counts a truncated file as damage, once.
 void reader_look_for_cut(struct store_reader *r);
 
-// view.c. Under the mutex. *used gets a malloc'ed array. Returns 0, -EAGAIN (try again), -ENOMEM…
+// From view.c, called with the mutex held. *used gets a malloc'ed array. Returns 0, -EAGAIN (try
+// again), -ENOMEM…
 int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version,
                 int64_t *newest_ns);
 void view_release(struct view *v);
 void block_release(struct block_ref *b);
 
-// extent_blocks.c. Under the mutex. Reads the headers of blocks that are new since the last call;
-// `table` is a copy of the entries that lie at `live`. 0, -EAGAIN: the table has changed, -ENOMEM.
+// From extent_blocks.c, called with the mutex held. Reads the headers of blocks that are new since
+// the last call. `table` is a copy of the entries at `live`. Returns 0, -EAGAIN (the table has
+// changed) or -ENOMEM.
 int extents_update(struct store_reader *r, enum trust trust, const struct extent_entry *table,
                    const struct extent_entry *live, size_t count);
 void extents_free(struct store_reader *r);
 
-// trusted_data.c. Under the mutex. trust_tail: the trusted part of a tail with `used` rows, points
-// or bytes of `unit` bytes each.
+// From trusted_data.c, called with the mutex held. trust_tail returns the trusted part of a tail of
+// `used` rows, points or bytes, which take `unit` bytes each.
 enum trust trust_of(const struct store_reader *r);
 uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *t, uint64_t unit,
                     uint64_t used);
 void trust_note(struct extent_synced to[2], const struct extent_entry *entry);
 
-// snapshot.c: moves the snapshot to the current state of the file, because data that it needs are
-// gone.
+// From snapshot.c. Moves the snapshot to the current state of the file, because data that it needs
+// are no longer at their places.
 int snapshot_move(struct store_snapshot *s);
 
-// column.c. Copies words that the writer may be changing.
+// From column.c. Copies words that the writer may be changing.
 void reader_copy_words(void *to, const uint8_t *from, size_t bytes);
-// Checks a copy of bytes of a block or tail. Returns 0 if the bytes were still the block's; -ESTALE
-// if the writer has reused the place; -EBADMSG if the file was truncated and the bytes, or the
-// proof of them, are gone.
+// Checks a copy of bytes of a block or tail. Returns 0 if the bytes still belonged to the block.
+// Returns -ESTALE if the writer has reused the place, and -EBADMSG if the file was truncated and
+// the bytes, or the means to check them, are lost.
 int block_standing(const struct block_ref *b);
 int tail_standing(const struct view_tail *t);
 
-// Verifies the checksums once: 0, -ESTALE, -EBADMSG (counted), -ENOMEM.
+// Verifies the checksums once. Returns 0, -ESTALE, -EBADMSG (which it counts as damage) or -ENOMEM.
 int block_check(struct store_reader *r, struct block_ref *b, bool data);
 
-// Makes a stable copy of some of a block's bytes in s->scratch, valid until the next copy. On
-// failure returns NULL and sets *rc.
+// Makes a stable copy of a part of a block in s->scratch, valid until the next copy. On failure
+// returns NULL and sets *rc.
 const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t from, size_t size,
                           int *rc);
 
-// Finds a block's entry for one column or series: 0, -ENOENT, -ESTALE, -EBADMSG, -ENOMEM.
+// Finds a block's entry for one column or series. Returns 0, -ENOENT, -ESTALE, -EBADMSG or -ENOMEM.
 int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t column_or_series,
                  struct block_entry *out);
 
@@ -340,31 +344,33 @@ void columns_free_cut(struct store_snapshot *s);
 int column_unpack(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
                   size_t frame_size);
 
-// A cold block's directory (shared, owned by the block), and one of its parts, unpacked and pinned.
+// The directory of a cold block (shared; the block owns it), and one of its parts, unpacked and
+// pinned.
 int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold_directory **out);
 int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number,
               struct cache_item **pin);
 
-// tail.c. The points of a column in a set's tail, or of a series in a tail of points. Return 0,
-// -ESTALE, -ENOMEM.
+// From tail.c. Return the points of a column in a set's tail, or of a series in a tail of points.
+// Return 0, -ESTALE or -ENOMEM.
 int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column,
                 struct column *out);
 int tail_series(struct store_snapshot *s, size_t tail, uint32_t series, struct column *out);
-// The time stamps of the rows of a set's tail, ascending and pinned. Returns the same.
+// Finds the time stamps of the rows in a set's tail, ascending and pinned. Returns the same codes.
 int tail_times(struct store_snapshot *s, size_t tail, uint32_t columns, struct cache_item **pin);
 const int64_t *tail_times_of(const struct cache_item *pin, size_t *count);
 
 // cursor.c. Frees the snapshot's idle cursors.
 void cursors_free(struct store_snapshot *s);
 
-// buffers.c. Takes a buffer of so many 8-byte words; NULL without memory, or for more than any
-// column has. buffer_give accepts NULL.
+// From buffers.c. Takes a buffer of this many 8-byte words. Returns NULL if memory is exhausted, or
+// for more words than a column can have. buffer_give accepts NULL.
 void *buffer_take(struct buffers *all, size_t words);
 void buffer_give(struct buffers *all, void *words);
-size_t buffer_words(void *words); // the capacity
+size_t buffer_words(void *words); // capacity of a buffer
 void buffers_free(struct buffers *all);
 
-// cache.c. Returns NULL if the cache lacks the item. Items found or added are pinned.
+// From cache.c. Returns NULL if the cache does not have the item. Items that were found or added
+// are pinned.
 struct cache_item *cache_find(struct cache *c, enum cache_kind kind, const void *of, uint32_t part);
 // takes ownership of data and table, also on failure
 struct cache_item *cache_add(struct cache *c, struct cache_item item);

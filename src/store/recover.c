@@ -1,12 +1,12 @@
 // recover.c - continues the file of the last writer, however that writer ended.
 //
 //   closed            nothing to do
-//   killed            the mapped file is exactly what the writer had written. Tails are unchanged,
-//                     and must have the checksums that syncs noted. If a block has the number of
-//                     a tail, the writer sealed the tail in its last moment: it is emptied
-//   machine crashed   data that the last sync did not write may be anything. A tail counts as far
-//                     as the note of a sync whose checksum is right. Blocks and catalog entries
-//                     after the last sync are checked one by one, and cut at the first bad one
+//   killed            the file contains exactly the bytes that the writer had written. Tails
+//                     must have the checksums that syncs noted. If a block has the number of
+//                     a tail, the writer was killed while it sealed the tail: the tail is emptied
+//   machine crashed   data that the last sync did not write may have any value. A tail counts up to
+//                     the length of a note with a right checksum. Blocks and catalog entries
+//                     after the last sync are checked one by one, and cut off at the first bad one
 //
 // So recovery reads the headers of the blocks, the catalog, and the other data since the last sync.
 #include "base/array.h"
@@ -40,13 +40,14 @@ static uint32_t noted_used(const struct extent_entry *e)
     return e->synced[0].used > e->synced[1].used ? e->synced[0].used : e->synced[1].used;
 }
 
-// The greater note may belong to a sync that did not finish before the machine crashed.
+// Returns the length that a sync guarantees. The greater note may belong to a sync that had not
+// finished when the machine crashed.
 static uint32_t synced_used(const struct extent_entry *e)
 {
     return e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
 }
 
-// Cuts an extent, and the notes of a greater length, because a reader would take the contradiction
+// Cuts an extent, and the notes of a greater length, because readers would take the contradiction
 // for damage (trusted_data.c).
 static void cut(struct extent_entry *e, uint64_t used)
 {
@@ -143,7 +144,8 @@ static int find_blocks(struct store *s, struct recovery *r, int slot)
     if (e->used > e->size)
         e->used = e->size;
     if (!r->machine && e->used < noted_used(e) && noted_used(e) <= e->size) {
-        // `used` only grows, and a sync has seen a greater one. The blocks' own checksums decide.
+        // `used` only grows, and a sync has noted a greater value. The blocks' own checksums
+        // decide.
         log_warning("%s: the extent at byte %llu says that it holds %llu bytes, but a sync saw "
                     "%u: these are read",
                     s->path, (unsigned long long)e->offset, (unsigned long long)e->used,
@@ -155,7 +157,7 @@ static int find_blocks(struct store *s, struct recovery *r, int slot)
         memcpy(&h, base + at, sizeof h);
         bool fits = block_header_fits(&h, e->used - at);
         if (!fits || (r->machine && at >= synced_used(e) && !block_intact(&h, base + at))) {
-            // Data after the last sync were never promised. Bad data before it are damage, which
+            // No promise covers data after the last sync. Bad data before it are damage, which
             // readers will report.
             if (!r->machine || at < synced_used(e)) {
                 at = block_next(base, at + 8, e->used);
@@ -179,7 +181,7 @@ static int by_number(const void *a, const void *b)
                            &((const struct known_block *)b)->h);
 }
 
-// Whether a writer can have sealed a tail into this hot block. Other hot blocks are never merged,
+// True if a writer can have made this hot block from a tail. Other hot blocks are never merged,
 // because their sizes would determine the memory of a merge.
 static bool from_tail(const struct store *s, const struct block_header *h)
 {
@@ -235,7 +237,7 @@ static bool is_sealed(const struct recovery *r, const struct store *s, enum bloc
 
 // ---- Tails ----
 
-// The trusted part of a tail after the machine crashed.
+// Returns the trusted length of a tail after the machine crashed.
 static uint32_t believed(struct recovery *r, const struct extent_entry *e, const uint8_t *bytes,
                          uint64_t unit)
 {
@@ -252,9 +254,10 @@ static uint32_t believed(struct recovery *r, const struct extent_entry *e, const
     return best;
 }
 
-// A killed process leaves exactly what it had written, so the tail must match the notes of the
-// syncs. If it does not, bytes or `used` were damaged since. Then the tail counts up to the length
-// of a note whose checksum is right; the rest is unverifiable.
+// Returns the trusted length of a tail after its writer was killed. A killed process leaves exactly
+// the bytes that it had written, so the tail must match the notes of the syncs. If it does not,
+// bytes or `used` were damaged later. The tail then counts up to the length of a note whose
+// checksum is right; the rest cannot be verified.
 static uint32_t undamaged(struct store *s, const struct extent_entry *e, const uint8_t *bytes,
                           uint64_t unit, uint32_t used)
 {
@@ -275,8 +278,8 @@ static uint32_t undamaged(struct store *s, const struct extent_entry *e, const u
     return good;
 }
 
-// The length of the leading complete event records. A writer never publishes part of a record, so
-// any other bytes are damage.
+// Returns the length of the leading complete event records. A writer never publishes a part of a
+// record, so any other bytes are damage.
 static uint32_t sound_events(struct store *s, const struct extent_entry *e, const uint8_t *bytes,
                              uint32_t used)
 {
@@ -307,7 +310,7 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
     enum extent_kind kind = (enum extent_kind)e->kind;
     bool set = kind == EXTENT_SET_TAIL;
     if (set && e->owner >= s->stats.sets) {
-        // defined after the last sync, and lost with the machine's crash
+        // the set was defined after the last sync, and was lost when the machine crashed
         extent_free(&s->file, slot);
         return 0;
     }
@@ -335,8 +338,8 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
         return 0;
     }
     if (t->slot != EXTENT_NO_SLOT) {
-        // Two tails of one owner: the older one was full, and the block that it was sealed into is
-        // lost. They come here in order (recover()).
+        // There are two tails of one owner: the older one was full, and the block that was made of
+        // it is lost. They come here in order (recover()).
         int rc = set                         ? seal_set(s, e->owner)
                  : kind == EXTENT_POINT_TAIL ? seal_points(s)
                                              : seal_events(s);
@@ -357,7 +360,7 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
     }
     cut(e, used);
     if (extent_reserve(&s->file, slot, used * unit))
-        room = used; // full: the next append seals it, which needs space as well
+        room = used; // the tail is full; the next append seals it, which also needs space
     *t = (struct tail){.slot = slot,
                        .used = used,
                        .room = (uint32_t)room,

@@ -1,15 +1,15 @@
 // retain.c - deletes old blocks to make room: whole extents, oldest first.
 //
-// An extent is as old as the newest point in it. Hot and cold blocks lie in extents of their own,
-// so neither kind keeps the other alive.
+// An extent is as old as the newest point in it. Hot blocks and cold blocks lie in different
+// extents, so blocks of one kind never keep those of the other kind in the file.
 //
-// The catalog is never retired, so it does not count: it has a limit of its own (define.c), so
-// names never displace data.
+// The catalog is never deleted, and does not count towards the limit. It has a limit of its own
+// (define.c), so names never displace data.
 //
-// While a file is closed, its tails become blocks and its hot blocks cold ones, and for a while the
-// file holds both forms. Then only the final size counts, and nothing is retired before that size
-// is known. Until then the file exceeds the limit by at most its tails and the cold blocks (a
-// quarter of the limit, and less than the hot blocks took).
+// While a writer closes a file, tails become blocks and hot blocks become cold ones, and for a
+// while the file holds both forms. During this time only the final size counts, and nothing is
+// deleted before that size is known. Until then the file exceeds the limit by at most its tails and
+// the cold blocks (a quarter of the limit, and less than the hot blocks took).
 #include "store/writer.h"
 
 static int oldest_extent(const struct store *s)
@@ -36,17 +36,17 @@ static void retire(struct store *s, int slot)
     __atomic_store_n(&sb->retired, sb->retired + sum->values, __ATOMIC_RELAXED);
     if (slot == s->blocks.cold_slot)
         s->blocks.cold_slot =
-            EXTENT_NO_SLOT; // where merging lags behind, the merged blocks are the oldest
+            EXTENT_NO_SLOT; // if merging lags behind, the merged blocks are the oldest
     extent_free(&s->file, slot);
 }
 
-void retain_make_room(struct store *s, uint64_t wanted_bytes)
+void retain_make_room(struct store *s, uint64_t needed_bytes)
 {
     if (s->closing)
         return;
     for (;;) {
         uint64_t used = s->file.used_bytes - s->file.pending_bytes - s->catalog.extent_bytes;
-        bool too_large = used + wanted_bytes > s->limits.size_bytes;
+        bool too_large = used + needed_bytes > s->limits.size_bytes;
         if (!too_large && !s->limits.window_ns)
             return;
         int slot = oldest_extent(s);
@@ -60,7 +60,8 @@ void retain_make_room(struct store *s, uint64_t wanted_bytes)
     }
 }
 
-// The size of the closed file without the catalog; replaced blocks do not count.
+// Returns the size that the closed file will have without the catalog. Replaced blocks do not
+// count.
 static uint64_t live_bytes(const struct store *s)
 {
     uint64_t bytes = LAYOUT_HEADER_BYTES;

@@ -1,8 +1,9 @@
 // rewrite.c - replaces the file by a copy without gaps.
 //
-// While a file is written, it has space for tails and half-full extents. At the end all valid data
-// are copied, back to back, into a new file beside it, which then takes its name: at every moment
-// the name refers to a complete file. Readers of the old file continue to read it.
+// While a file is written, it has free space for tails, and extents that are not full. At the end
+// the writer copies all valid data, back to back, into a new file beside it, and gives this file
+// the name of the old one. At every moment the name refers to a complete file. Readers of the old
+// file continue to read it.
 //
 //   ┌────────────┬────────────────┬───────────────┬────────┬────────┬─ ─
 //   │ superblock │ extent table  │ catalog, zstd │ blocks │ blocks │      8-byte aligned, no gaps
@@ -38,8 +39,8 @@ static int by_time(const void *a, const void *b)
     return x->last_ns < y->last_ns ? -1 : x->last_ns > y->last_ns;
 }
 
-// All valid blocks, oldest first. Returns -EUCLEAN if a part of the extents is unreadable; then
-// nothing is deleted.
+// Lists all valid blocks, oldest first. Returns -EUCLEAN if a part of the extents is unreadable;
+// then nothing is deleted.
 static int live_blocks(const struct store *s, struct live_block **out, size_t *count,
                        uint64_t *bytes)
 {
@@ -137,13 +138,13 @@ static struct extent_entry entry_of(enum extent_kind kind, uint64_t offset, uint
                              .used = size,
                              .sequence = sequence};
     e.check = extent_entry_check(&e);
-    // All of it is on disk before the new file gets the name.
+    // All data are on disk before the new file gets the name.
     e.synced[0].used = e.synced[1].used = (uint32_t)size;
     return e;
 }
 
-// Plans the place of everything: blocks in extents of about the usual size, because retention frees
-// whole extents.
+// Plans the place of all data. Blocks go into extents of about the usual size, because retention
+// frees whole extents.
 static int plan(const struct store *s, const struct live_block *blocks, size_t count,
                 size_t catalog_bytes, struct image *m)
 {
@@ -191,8 +192,8 @@ static int put(const struct store *s, int fd, const void *data, size_t size, uin
     return rc;
 }
 
-// Uses write() instead of the mapping: on a file system without room a write returns an error,
-// while a store through a mapping kills the process.
+// Writes the file with write() instead of a mapping. On a file system without room a write returns
+// an error, while a store through a mapping kills the process.
 static int fill(const struct store *s, int fd, struct image *m, const struct live_block *blocks,
                 size_t count, struct str catalog)
 {
@@ -231,7 +232,7 @@ static int write_image(const struct store *s, const char *path, struct image *m,
     if (!rc)
         rc = fill(s, fd, m, blocks, count, catalog);
     if (!rc && map_guard_lost(&s->file.lost) != MAP_GUARD_NOTHING_LOST)
-        rc = -EIO; // the copy may contain the zeros of a truncated file
+        rc = -EIO; // the copy may contain zeros that replace the end of a truncated file
     if (!rc)
         rc = io->sync(io->user, fd);
     if (!rc)
@@ -257,8 +258,8 @@ static void sync_folder(const struct store *s)
     free(folder);
 }
 
-// Whether the path still refers to this file. If not, another program has removed or replaced it,
-// and we must not bring it back.
+// True if the path still refers to this file. If not, another program has removed or replaced the
+// file, and we must not create it again.
 static bool still_there(const struct store *s)
 {
     struct stat mine, named;
@@ -289,7 +290,7 @@ int rewrite_file(struct store *s)
         rc = write_image(s, path, &m, blocks, count, buf_str(&catalog));
     if (!rc) {
         sync_folder(s);
-        // For readers that have the old file open, or are about to read it.
+        // This is for readers that have the old file open, or are about to open it.
         extents_mark_closed(&s->file);
     }
     free(path);

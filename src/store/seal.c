@@ -1,8 +1,8 @@
 // seal.c - turns a full tail into a block.
 //
-// It sorts the rows by time (stable), keeps the cells appended last of equal times, and transposes
-// rows to columns. Then it appends the block and empties the tail in one change of the table:
-// readers see the points in one place or the other.
+// It sorts the rows by time (stable), keeps the last appended cell of equal times, and transposes
+// rows to columns. Then it appends the block and empties the tail in one change of the table. So
+// readers find the points in the tail or in the block, but never in both.
 #include "base/array.h"
 #include "store/block.h"
 #include "store/event_record.h"
@@ -53,9 +53,9 @@ static int open_extent(struct store *s, int *slot, size_t size)
     const struct extent_entry *e = *slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, *slot);
     if (e && e->size - e->used >= size)
         return 0;
-    size_t wanted = size > s->limits.extent_bytes ? size : s->limits.extent_bytes;
-    retain_make_room(s, wanted);
-    int new = extent_allocate(&s->file, EXTENT_BLOCKS, 0, s->blocks.sequence + 1, wanted);
+    size_t bytes = size > s->limits.extent_bytes ? size : s->limits.extent_bytes;
+    retain_make_room(s, bytes);
+    int new = extent_allocate(&s->file, EXTENT_BLOCKS, 0, s->blocks.sequence + 1, bytes);
     if (new < 0)
         return append_space_failed(s, new);
     struct extent_sum *sum = extent_sum(s, new);
@@ -74,7 +74,8 @@ static void give_up_tail(struct store *s, struct tail *t)
     const struct extent_entry *e = extent_entry(&s->file, t->slot);
     s->tails.bytes -= e->size;
     s->tails.set_count -= e->kind == EXTENT_SET_TAIL;
-    // Data that a sync has put on disk stay until another sync has put the block on disk.
+    // Data that a sync has written to disk stay in the file until another sync has written the
+    // block.
     if (extent_is_synced(&s->file, t->slot))
         extent_free_later(&s->file, t->slot);
     else
@@ -83,7 +84,8 @@ static void give_up_tail(struct store *s, struct tail *t)
     t->room = 0;
 }
 
-// Whether to shrink the tail in favour of others: it takes more than twice an even share of memory.
+// True if the tail should shrink in favour of others, because it takes more than twice an even
+// share of memory.
 static bool too_large(const struct store *s, const struct tail *t)
 {
     return s->tails.bytes > append_tail_limit(s) / 2 &&
@@ -178,7 +180,8 @@ static int sort_late_rows(struct store *s, const uint8_t *tail, uint32_t rows, u
     return (int)n;
 }
 
-enum { TILE = 16 }; // rows and columns transposed at a time: both sides stay in the nearest cache
+// rows and columns that are transposed at a time: source and target stay in the nearest cache
+enum { TILE = 16 };
 
 static void transpose(const uint8_t *rows_at, uint32_t rows, uint32_t columns, double *out)
 {
@@ -290,8 +293,8 @@ int seal_and_free(struct store *s, uint32_t id)
 
 enum { IDLE_SYNCS = 60, IDLE_LOOKS = 1024, IDLE_SEALS = 4 };
 
-// Idle means five minutes with the usual sync interval. It does not seal earlier, because a few
-// sealed rows take more space than in a tail.
+// A tail counts as idle after five minutes with the usual sync interval. Sealing earlier would cost
+// space, because a few rows take more space in a block than in a tail.
 int seal_idle(struct store *s)
 {
     uint32_t sealed = 0;

@@ -1,19 +1,19 @@
 // shared_series.c - handles series that are appended in more than one way: in several sets, or in a
 // set and singly.
 //
-// At equal time stamps the point appended last must win. But a set's rows and the single points lie
-// in separate tails and blocks, and the file does not record their order. So a rule decides that
-// needs no order: a single point wins over the cells of sets. If another set may
-// hold a value for a cell at the same time, the cell is also appended as a single point. Among
-// single points the last one wins anyway.
+// At equal time stamps the point that was appended last must win. But a set's rows and the single
+// points lie in separate tails and blocks, and the file does not record their order. So a rule
+// decides without the order: a single point wins over the cells of sets. If another set may hold a
+// value for a cell at the same time, the cell is also appended as a single point. Among single
+// points the last one wins anyway.
 //
 //   row of set 1 {t=5, a=1}
 //   row of set 2 {t=5, a=2}  and, as set 1 may hold a at 5, point {a, t=5, 2}
 //
-// "May hold": for each such series, the store knows the newest time stamp of each of its owners. A
-// cell that is newer than those of all other owners, as with appends in order of time, costs one
-// comparison; a late cell costs 24 bytes. Of data from before the file was opened, only the newest
-// times are known.
+// "May hold": for each such series, the store knows the newest time stamp of each of its owners. If
+// a cell is newer than the time stamps of all other owners, as with appends in order of time, it
+// costs one comparison. A late cell costs 24 bytes. Of data from before the file was opened, only
+// the newest times are known.
 //
 // One case remains: retention deletes the oldest extents first, and may delete the single point a
 // little before the row that it overrides.
@@ -25,8 +25,8 @@
 enum { SHARED_NOBODY = UINT32_MAX - 1, SHARED_SINGLY = UINT32_MAX };
 
 struct shared_series {
-    int64_t newest_ns; // by owner: a set or SHARED_SINGLY
-    int64_t others_ns; // newest of all other owners
+    int64_t newest_ns; // newest time of an owner: a set or SHARED_SINGLY
+    int64_t others_ns; // newest time of all other owners
     uint32_t owner;
 };
 
@@ -46,7 +46,7 @@ static int share(struct store *s, uint32_t series)
     return 0;
 }
 
-// An upper bound for the time stamps of all owners except `owner`.
+// Returns an upper bound for the time stamps of all owners except `owner`.
 static int64_t others_of(const struct shared_series *x, uint32_t owner)
 {
     return x->owner == owner ? x->others_ns : x->newest_ns;
@@ -97,7 +97,7 @@ void shared_opened(struct store *s)
             .newest_ns = s->newest_ns, .others_ns = s->newest_ns, .owner = SHARED_NOBODY};
 }
 
-// Called if a series has become shared since the last row: checks whether this set has it.
+// Called if a series has become shared since the last row. Checks whether this set has it.
 static void look_again(const struct store *s, struct set *set)
 {
     set->shared = false;

@@ -1,9 +1,8 @@
 // snapshot.c - a consistent view of the file at one moment, which lasts until it is closed.
 //
-// Since the snapshot was opened, tails may have been sealed and blocks merged: their bytes are no
-// longer in the old places. Then the snapshot moves: it takes the latest view, but shows only
-// points up to its original newest time. (Late points that arrived in the meantime may become
-// visible.)
+// After the snapshot was opened, the writer may have sealed tails and merged blocks, and reused
+// their places. Then the snapshot moves to the latest view, but shows only points up to its
+// original newest time. (Late points that have arrived meanwhile may become visible.)
 #include "store/codec.h"
 #include "store/reader.h"
 
@@ -140,7 +139,7 @@ bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t
             int64_t at;
             reader_copy_words(&at, t->bytes + k * unit + (set ? 0 : 8), sizeof at);
             if (tail_standing(t))
-                // points of the old tail are neither older than the sealed ones nor newer than
+                // points of the old tail are neither older than those of the blocks, nor newer than
                 // newest_ns
                 break;
             first = at < first ? at : first;

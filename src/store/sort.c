@@ -7,7 +7,7 @@
 
 enum { DIGIT_BITS_MAX = 11, DIGITS_MAX = 1 << DIGIT_BITS_MAX };
 
-// The pass moves keys of a series and a place, a third of a point's size.
+// Sorts keys by one digit. A key is a series and a place, and takes a third of a point's size.
 static void count_pass(const uint64_t *from, uint64_t *to, size_t count, unsigned shift,
                        uint32_t digits)
 {
@@ -32,7 +32,7 @@ static int by_time(const void *a, const void *b)
     return x->zero < y->zero ? -1 : x->zero > y->zero;
 }
 
-// Sorts by time, stably; `zero` temporarily holds the place of arrival.
+// Sorts points by time, stably. `zero` temporarily holds the place of arrival.
 static void sort_times(struct point_record *p, size_t n)
 {
     bool sorted = true;
@@ -47,7 +47,7 @@ static void sort_times(struct point_record *p, size_t n)
         p[i].zero = 0;
 }
 
-// The end of the ascending stretch that begins at `at`.
+// Returns the end of the ascending stretch that begins at `at`.
 static size_t stretch(const struct point_record *from, size_t at, size_t count)
 {
     size_t i = at + (at < count);
@@ -68,7 +68,7 @@ static void merge_two(const struct point_record *from, size_t middle, size_t cou
 }
 
 // Orders points by series, then by arrival. A client with many series mostly sends them in the
-// order of their ids, round after round, so that a tail holds one round, or the end of one and the
+// order of their ids, round after round. So a tail holds one round, or the end of one round and the
 // beginning of the next.
 static void by_series(const struct point_record *from, size_t count, struct point_record *out,
                       uint64_t *keys)
@@ -83,8 +83,8 @@ static void by_series(const struct point_record *from, size_t count, struct poin
         most = from[i].series > most ? from[i].series : most;
         keys[i] = (uint64_t)from[i].series << 32 | i;
     }
-    // The fewest possible passes, with digits of equal length, because small counters stay in the
-    // nearest cache.
+    // Use as few passes as possible, with digits of equal length, because small counters stay in
+    // the nearest cache.
     unsigned bits = most ? 32 - (unsigned)__builtin_clz(most) : 1;
     unsigned passes = (bits + DIGIT_BITS_MAX - 1) / DIGIT_BITS_MAX,
              digit_bits = (bits + passes - 1) / passes;

@@ -2,11 +2,11 @@
 //
 //   { u32 kind, u32 set or series, u64 bytes of the payload, payload } …
 //
-// It holds rows, points and events, and definitions of metrics, series and sets.
+// The spill holds rows, points and events, and definitions of metrics, series and sets.
 //
-// While the spill is not empty, all new data go to its end, so that the order of arrival is kept
-// (the newest of equal time stamps wins). Readers do not see it, and it is lost with the process;
-// store_tick tries to move it into the file. Its limit is half the memory limit.
+// While the spill is not empty, all new data are appended to it, so that the order of arrival is
+// kept (of equal time stamps, the newest wins). Readers do not see it, and it is lost with the
+// process; store_tick tries to move it into the file. Its limit is half the memory limit.
 #include "store/writer.h"
 
 #include "base/log.h"

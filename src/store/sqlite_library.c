@@ -17,7 +17,7 @@ enum {
     OPEN_NOMUTEX = 0x8000,
     LIMIT_LENGTH = 0,
     ROW_BYTES_MAX = 1 << 20,
-    BUSY_MS = 5000, // wait this long for the transaction of a program that still writes
+    BUSY_MS = 5000, // wait this long for a transaction of a program that still writes
     HEADER_BYTES = 16,
 };
 
@@ -66,7 +66,8 @@ const struct sqlite_library *sqlite_library_open(struct error *e)
     return &q;
 }
 
-// SQLite takes an empty file for a new database, and waits for the writer of a pipe.
+// Checks the file first, because SQLite treats an empty file as a new database, and waits for the
+// writer of a pipe.
 static int check_file(const char *path, struct error *e)
 {
     char header[HEADER_BYTES];
@@ -89,7 +90,8 @@ static int check_file(const char *path, struct error *e)
 struct sqlite3 *sqlite_open(const struct sqlite_library *q, const char *path, struct error *e)
 {
     struct sqlite3 *db = NULL;
-    char plain[PATH_MAX]; // a name that begins with "file:" could be an address with options
+    // without "file:" at the beginning, which SQLite could read as a URI with options
+    char plain[PATH_MAX];
     int n = snprintf(plain, sizeof plain, "%s%s", path[0] == '/' ? "" : "./", path);
     if (n < 0 || n >= (int)sizeof plain) {
         error_set(e, -ENAMETOOLONG, "cannot open %s: its name is too long", path);

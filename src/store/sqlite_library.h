@@ -1,7 +1,8 @@
-// sqlite_library.h - SQLite, opened with dlopen by the import of databases alone.
+// sqlite_library.h - SQLite, opened with dlopen. Only the import of databases uses it.
 //
-// Only `sonde import` reads SQLite, so no program links it. The names and numbers below are those
-// of SQLite's stable interface; they have not changed since SQLite 3.5 of 2007.
+// Only `sonde import` reads SQLite databases, so no program is linked with SQLite. The names and
+// numbers below belong to SQLite's stable interface. They have not changed since SQLite 3.5 of
+// 2007.
 #ifndef SONDE_STORE_SQLITE_LIBRARY_H
 #define SONDE_STORE_SQLITE_LIBRARY_H
 
@@ -48,14 +49,14 @@ struct sqlite_library {
 // Returns NULL if it cannot be opened.
 const struct sqlite_library *sqlite_library_open(struct error *e);
 
-// Opens a database for reading only. The file may come from another user: its schema is not
+// Opens a database for reading only. The file may come from another user. So its schema is not
 // trusted, and rows of more than 1 MiB are refused. Returns NULL on failure.
 struct sqlite3 *sqlite_open(const struct sqlite_library *q, const char *path, struct error *e);
 
-// A text, valid until the next step.
+// Returns a text, valid until the next step.
 struct str sqlite_column_text(const struct sqlite_library *q, struct sqlite3_stmt *s, int column);
 
-// Whether the database has a table of this name. A view or a virtual table is none.
+// *has: the database has a table of this name. A view or a virtual table does not count.
 int sqlite_has_table(const struct sqlite_library *q, struct sqlite3 *db, const char *name,
                      bool *has);
 

@@ -49,21 +49,21 @@ static int create(struct store *s, int fd)
     if (getrandom(sb.file_id, sizeof sb.file_id, GRND_NONBLOCK) < 0)
         memcpy(sb.file_id, &sb.created_ns, sizeof sb.created_ns);
     sb.fixed_crc = crc32c(0, &sb, offsetof(struct superblock, fixed_crc));
-    // The magic is written last: without it the file counts as not created. Release: a reader that
-    // reads it also reads the rest of the header.
+    // Write the magic last: without it the file counts as not created. Release: a reader that reads
+    // the magic also reads the rest of the header.
     memcpy(base + sizeof sb.magic, (uint8_t *)&sb + sizeof sb.magic, sizeof sb - sizeof sb.magic);
     uint64_t magic;
     memcpy(&magic, sb.magic, sizeof magic);
     __atomic_store_n((uint64_t *)(void *)base, magic, __ATOMIC_RELEASE);
     lock_unmap(base, LAYOUT_HEADER_BYTES);
-    // Synced before the file grows: a crash of the machine must not leave a long file without a
+    // Sync before the file grows: a crash of the machine must not leave a long file without a
     // header, because no writer would accept it.
     return s->io->sync(s->io->user, fd);
 }
 
-// Opens and locks the file at the path. Between the two steps another writer may close the file,
-// which puts a new file under its name (rewrite.c): a lock on the old file would protect an
-// unreachable file. Returns -EAGAIN then, otherwise 0.
+// Opens and locks the file at the path. Between the two steps another writer may close the file and
+// put a new file under its name (rewrite.c). A lock on the old file would then protect a file
+// without a name. Returns -EAGAIN in this case, otherwise 0.
 static int open_locked(struct store *s, const struct store_options *o, struct stat *st,
                        struct error *e)
 {
@@ -86,7 +86,7 @@ static int open_locked(struct store *s, const struct store_options *o, struct st
         return error_set(e, rc, "%s: another process is writing it", s->path);
     if (rc)
         return error_set(e, rc, "cannot lock %s: %s", s->path, strerror(-rc));
-    // Its state under the lock.
+    // Read the file's state under the lock.
     return fstat(fd, st) ? error_set(e, -errno, "cannot look at %s: %s", s->path, strerror(errno))
                          : 0;
 }
@@ -149,7 +149,7 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
     if (fresh)
         rc = catalog_meta(s, o->meta, o->meta_count);
     else
-        rc = store_sync(s, NULL); // from here on the file must not look closed, whatever happens
+        rc = store_sync(s, NULL); // from here on, a crash must not leave a file that looks closed
     return rc ? error_set(e, rc, "cannot write to %s: %s", s->path, strerror(-rc)) : 0;
 }
 
@@ -234,7 +234,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->tails.points = s->tails.events = (struct tail){.slot = EXTENT_NO_SLOT, .sequence = 1};
     s->newest_ns = s->shared.singles_before_ns = INT64_MIN;
     s->now_ns = INT64_MAX;
-    // an empty file needs no sync; a short run needs only the last one
+    // an empty file needs no sync, and a short run needs only the last one
     s->sync.last_ns = clock_realtime_ns();
     int rc = open_file(s, o, e);
     if (rc) {
@@ -261,8 +261,8 @@ static void note_tail(struct store *s, struct tail *t, uint64_t unit)
     extent_note_sync(&s->file, t->slot, s->sync.parity, t->used, t->crc);
 }
 
-// Notes the current contents, which the sync puts on disk. A note may reach the disk before its
-// data: then its checksum is wrong, and the note of the previous sync is valid.
+// Notes the current contents of tails, which the next sync writes to disk. A note may reach the
+// disk before its data. Then its checksum is wrong, and the note of the previous sync counts.
 static void note_all(struct store *s)
 {
     for (uint32_t i = 0; i < s->stats.sets; i++)
@@ -303,8 +303,8 @@ int store_sync(struct store *s, struct error *e)
     return sync_done(s, s->io->sync(s->io->user, s->file.fd), e);
 }
 
-// The data at the start of the sync are on disk when it ends, some ticks later. Until then, data
-// covered by the previous sync are kept.
+// Syncs in the background. The data that exist at the start of a sync are on disk when it ends,
+// some ticks later. Until then, data that the previous sync covers are kept.
 static int sync_in_background(struct store *s)
 {
     if (s->sync.under_way || !s->io->flush_start)
@@ -345,9 +345,9 @@ static int merge_for_a_while(struct store *s)
     return rc < 0 ? rc : 0;
 }
 
-// ---- A file that was cut short ----
+// ---- Truncated files ----
 
-// Rows, points or bytes of a tail after offset `lost`.
+// Returns the rows, points or bytes of a tail after offset `lost`.
 static uint64_t tail_behind(const struct tail *t, uint64_t unit, uint64_t lost)
 {
     if (t->slot == EXTENT_NO_SLOT || t->offset + t->used * unit <= lost)
@@ -355,7 +355,8 @@ static uint64_t tail_behind(const struct tail *t, uint64_t unit, uint64_t lost)
     return t->offset >= lost ? t->used : t->used - (lost - t->offset) / unit;
 }
 
-// Counts by the state in memory; an extent whose entry is lost, too, counts completely.
+// Returns the number of values after offset `lost`, from the state in memory. If an extent's entry
+// is lost, too, all its values count.
 static uint64_t values_behind(const struct store *s, uint64_t lost)
 {
     uint64_t values = tail_behind(&s->tails.points, sizeof(struct point_record), lost);
@@ -420,12 +421,12 @@ int store_tick(struct store *s, int64_t now_ns)
     return rc;
 }
 
-// ---- The end ----
+// ---- Closing ----
 
-// Closes in place: cuts free space at the end, turns gaps into holes.
+// Closes the file in place: truncates free space at its end, and turns gaps into holes.
 static int close_in_place(struct store *s)
 {
-    // Frees the extent being filled if all its blocks have been merged.
+    // Free the unfinished extent if all its blocks have been merged.
     if (s->blocks.hot_slot != EXTENT_NO_SLOT && !s->blocks.sums[s->blocks.hot_slot].live_bytes) {
         extent_free_later(&s->file, s->blocks.hot_slot);
         s->blocks.hot_slot = EXTENT_NO_SLOT;
@@ -440,7 +441,7 @@ static int close_in_place(struct store *s)
             extent_free(x, (int)i);
     }
     // A writer never continues an extent of blocks of an earlier writer, so the unused rest of each
-    // is free for good.
+    // is never used again.
     for (uint32_t i = 0; i < extents_super(x)->table_count; i++) {
         const struct extent_entry *entry = extent_entry(x, (int)i);
         if (entry->kind == EXTENT_BLOCKS && entry->used < entry->size)
@@ -449,13 +450,13 @@ static int close_in_place(struct store *s)
     }
     for (size_t i = 0; i < x->gap_count; i++)
         s->io->punch(s->io->user, x->fd, x->gaps[i].offset, x->gaps[i].size);
-    // Otherwise readers would access the mapping beyond the new end.
+    // With readers, truncating would make them access the mapping beyond the new end.
     if (!lock_out_readers(x->fd)) {
         extents_trim(x);
         lock_let_readers_in(x->fd);
     }
-    // The table is on disk before its checksum, and the checksum is in the header before the state:
-    // so a file marked as closed is complete.
+    // The table is written to disk before its checksum, and the checksum before the state. So a
+    // file that is marked as closed is complete.
     rc = s->io->sync(s->io->user, x->fd);
     if (rc)
         return rc;
@@ -471,7 +472,7 @@ static uint64_t hot_values(const struct store *s)
     return values;
 }
 
-// Merges all hot blocks: thoroughly, as long as the speed so far promises an end in time, then
+// Merges all hot blocks: to the smallest size while the speed so far promises an end in time, then
 // fast.
 static int merge_all(struct store *s)
 {
@@ -518,13 +519,13 @@ int store_close(struct store *s, struct error *e)
         spill_lose(s);
     s->closing = true;
     int sealed = seal_all(s);
-    free(s->scratch.points); // sealing's scratch: merges need the memory
+    free(s->scratch.points); // free the scratch of sealing, because merges need the memory
     s->scratch.points = NULL;
     rc = rc ? rc : sealed;
     if (!rc)
         merge_all(s);
     retain_closed(s);
-    // Data that could not be sealed lie in tails, which only the old file has.
+    // Data that could not be sealed are in tails, which exist only in the old file.
     int closed = sealed ? sealed : rewrite_file(s);
     bool closed_in_place = closed != 0;
     if (closed_in_place)
@@ -532,7 +533,7 @@ int store_close(struct store *s, struct error *e)
     rc = rc ? rc : closed;
     struct stat st;
     if (!rc && !fstat(s->file.fd, &st) && !st.st_nlink && closed_in_place)
-        rc = -ENOENT; // another program has removed it; its data end with this process
+        rc = -ENOENT; // another program has removed the file; its data end with this process
     if (rc)
         error_set(e, rc, "cannot close %s: %s", s->path, strerror(-rc));
     release(s);

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-// The stripe of a time from first_ns to last_ns.
+// Returns the stripe for a time in first_ns..last_ns.
 static struct stripe *stripe_at(struct stripes *x, int64_t t_ns)
 {
     if (x->count == 1)
@@ -28,11 +28,11 @@ struct cold_writer *stripes_begin_set(struct stripes *x, const struct block_sour
 
 int stripes_begin_points(struct stripes *x, const struct block_source *source,
                          const struct cold_effort *effort, const struct point_record *points,
-                         size_t n, uint64_t wanted)
+                         size_t n, uint64_t count)
 {
     struct block_source own = *source;
     x->source = *source;
-    x->count = (uint32_t)(wanted < 1 ? 1 : wanted > STRIPES_MAX ? STRIPES_MAX : wanted);
+    x->count = (uint32_t)(count < 1 ? 1 : count > STRIPES_MAX ? STRIPES_MAX : count);
     own.flags = x->count > 1 ? BLOCK_STRIPE : 0;
     x->first_ns = INT64_MAX;
     x->last_ns = INT64_MIN;
@@ -47,7 +47,7 @@ int stripes_begin_points(struct stripes *x, const struct block_source *source,
     for (uint32_t i = 0; i < x->count; i++) {
         struct stripe *stripe = &x->all[i];
         if (stripe->first_ns > stripe->last_ns)
-            continue; // no points
+            continue; // the stripe has no points
         stripe->writer = cold_begin(&stripe->block, &own, BLOCK_POINTS, effort);
         if (!stripe->writer)
             return -ENOMEM;

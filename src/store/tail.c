@@ -1,13 +1,14 @@
-// tail.c - reads one series' points in a tail: the last ones appended, in order of arrival.
+// tail.c - reads one series' points in a tail, which has the last appended points in order of
+// arrival.
 //
-// Rows lie one after another, so a column's values are far apart: reading a hundred columns one by
-// one would fetch every line of the tail a hundred times. So a tail is transposed once per
-// snapshot, in strips of columns, in order of time:
+// Rows lie one after another, so a column's values are far apart, and reading a hundred columns one
+// by one would fetch every cache line of the tail a hundred times. So each snapshot transposes a
+// tail once, in strips of columns, in order of time:
 //
 //   rows      t0 a0 b0 c0 …  t1 a1 b1 c1 …          times  t0 t1 t2 …
 //                                             ──▶   strip  a0 a1 a2 …  b0 b1 b2 …  c0 c1 c2 …
 //
-// A column without gaps whose time stamps are all different is then read in place.
+// If a column has no gaps and all its time stamps differ, it is then read in place.
 #include "store/reader.h"
 #include "store/sort.h"
 
@@ -30,8 +31,8 @@ static inline void copy_word(void *to, const uint8_t *from)
 
 struct tail_times {
     bool sorted, repeated;
-    uint32_t *order; // of the rows, if they are not sorted; stored after t
-    int64_t t[];     // ascending; equal ones in order of arrival
+    uint32_t *order; // order of the rows, if they are not sorted; stored after t
+    int64_t t[];     // ascending; equal times in order of arrival
 };
 
 struct tail_strip {
@@ -105,7 +106,8 @@ static int strip_of(struct store_snapshot *s, size_t tail, uint32_t columns, uin
     size_t rows = times_pin->count;
     uint32_t first = number * STRIP_COLUMNS,
              width = columns - first < STRIP_COLUMNS ? columns - first : STRIP_COLUMNS;
-    // Columns a power of two apart would all compete for the same few places in the nearest cache.
+    // If the distance between columns were a power of two, they would compete for the same few
+    // lines of the nearest cache.
     size_t stride = (rows + 2 * LINE_WORDS - 1) / LINE_WORDS * LINE_WORDS + LINE_WORDS;
     size_t bytes = sizeof(struct tail_strip) + width * stride * sizeof(double);
     struct tail_strip *strip = malloc(bytes);
@@ -138,7 +140,7 @@ static int strip_of(struct store_snapshot *s, size_t tail, uint32_t columns, uin
     return *pin ? 0 : -ENOMEM;
 }
 
-// Picks the present cells; of equal time stamps the last one.
+// Picks the cells with a value; of equal time stamps the last one.
 static int pick(struct store_snapshot *s, const int64_t *t, const double *v, size_t rows,
                 struct column *out)
 {
@@ -187,7 +189,7 @@ int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_
 
 // ---- Single points ----
 
-// The tail's points, sorted and pinned.
+// Returns the tail's points, sorted and pinned.
 static int points_of(struct store_snapshot *s, size_t tail, struct cache_item **pin)
 {
     const struct view_tail *t = &s->view->tails[tail];

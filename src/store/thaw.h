@@ -4,9 +4,9 @@
 
 #include "store/block.h"
 
-// Decodes a whole block of a set to t_ns[h->rows], and column c from values[c * stride] on; missing
-// cells become store_missing(). The caller has checked block_intact and block_header_fits
-// (block.h). Returns 0, -EBADMSG, -ENOMEM.
+// Decodes a whole block of a set. Times go to t_ns[h->rows], column c to values[c * stride] and
+// after; missing cells become store_missing(). The caller has checked block_intact and
+// block_header_fits (block.h). Returns 0, -EBADMSG or -ENOMEM.
 int thaw_rows(const struct block_header *h, const uint8_t *block, int64_t *t_ns, double *values,
               size_t stride);
 

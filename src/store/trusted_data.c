@@ -1,12 +1,13 @@
 // trusted_data.c - decides which data of a file without a writer can be trusted.
 //
-// Sealed blocks and catalog entries have checksums. The data appended last, in tails, have none.
-// After a kill of the writer the file holds exactly what it had written. After a crash of the
-// machine it holds what happened to be on disk, possibly `used` without its rows. Each sync
-// therefore notes the length of a tail and the checksum of that part (docs/format.md), and a reader
-// trusts the same part of a tail that recover.c would keep, without writing:
+// Sealed blocks and catalog entries have checksums. The data in tails, which were appended last,
+// have none. After its writer was killed, the file holds exactly the bytes that it had written.
+// After a crash of the machine, it holds only the bytes that were on disk, possibly `used` without
+// its rows. Each sync therefore notes the length of a tail and the checksum of that part
+// (docs/format.md), and a reader trusts the same part of a tail that recover.c would keep, without
+// writing:
 //
-//   a writer here       all
+//   writer on this node all
 //   killed, same boot   all, if the notes are valid; otherwise up to a valid one
 //   another boot id     up to a valid note: the machine crashed, or the file is from another
 //                       machine, which may have crashed
@@ -35,7 +36,7 @@ void trust_note(struct extent_synced to[2], const struct extent_entry *entry)
     }
 }
 
-// The length of the longest valid note; *noted: that of the longest note.
+// Returns the length of the longest valid note. *noted gets the length of the longest note.
 static uint64_t sound(const struct view_tail *t, uint64_t unit, uint64_t *noted)
 {
     uint64_t good = 0;
@@ -65,7 +66,7 @@ uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *
     bool holds = t->sound == t->noted && used >= t->noted;
     if (trust == TRUST_KILLED && holds)
         return used;
-    // Rows without a valid note; or, if the notes are valid, those that `used` has lost.
+    // the rows without a valid note; or, if all notes are valid, the noted rows beyond `used`
     uint64_t most = used > t->noted ? used : t->noted, unsure = most - t->sound;
     uint64_t at = t->offset + (unsure ? t->sound : used) * unit;
     // A writer that is just opening the file checks its tails itself.

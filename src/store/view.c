@@ -1,8 +1,8 @@
 // view.c - lists the blocks and tails of the file at one moment.
 //
-// The extent table is copied between two reads of its sequence number; if both are equal and even,
-// the writer allocated, sealed and freed nothing in between. While the number is unchanged, so is
-// the view: only `used` of the tails grows.
+// The extent table is copied between two reads of its sequence number. If both are equal and even,
+// the writer has allocated, sealed and freed nothing in between. While the number is unchanged, the
+// view is unchanged, too: only `used` of the tails grows.
 #include "base/array.h"
 #include "store/lock.h"
 #include "store/reader.h"
@@ -31,7 +31,7 @@ static const struct superblock *super_of(const struct store_reader *r)
     return (const struct superblock *)(const void *)r->mapping->base;
 }
 
-// Returns 0, or -EAGAIN if the table changed meanwhile.
+// Returns 0, or -EAGAIN if the table has changed meanwhile.
 static int copy_table_once(struct store_reader *r, struct table *t, bool any)
 {
     const struct superblock *sb = super_of(r);
@@ -80,7 +80,7 @@ static int copy_table(struct store_reader *r, struct table *t)
         if (i)
             sched_yield();
         rc = copy_table_once(r, t, any);
-        // A writer that is opening the file has changed it meanwhile.
+        // A writer that has just opened the file has changed the table meanwhile.
         if (!rc && any && lock_has_writer(r->fd))
             rc = -EAGAIN;
         if (rc == -EBADMSG && any)
@@ -118,12 +118,12 @@ static int by_owner(const void *a, const void *b)
 
 static bool sound_whole(struct store_reader *r, struct block_ref *b)
 {
-    // The mutex is held, so damage is counted later, by the function that reads the block.
+    // The mutex is held, so the function that reads the block counts the damage later.
     (void)r;
     return block_check(NULL, b, true) == 0;
 }
 
-// Leaves out the blocks whose numbers a wider, valid block covers.
+// Removes the blocks whose numbers a wider, valid block covers.
 static void drop_replaced(struct store_reader *r, struct view *v)
 {
     size_t kept = 0;
@@ -166,7 +166,7 @@ static void list_owners(struct view *v)
     }
 }
 
-// Puts the stripes in the place of each striped block.
+// Replaces each striped block by its stripes.
 static int show_stripes(struct view *v)
 {
     size_t striped = 0, more = 0;
@@ -286,7 +286,7 @@ void view_release(struct view *v)
     free(v);
 }
 
-// The unit of a tail's `used` in bytes.
+// Returns the bytes of one row, point or byte, which is the unit of a tail's `used`.
 static uint64_t tail_unit(const struct store_reader *r, const struct view_tail *t)
 {
     switch (t->kind) {
@@ -344,7 +344,7 @@ static int look_at_file(struct store_reader *r, struct view **out, uint64_t **us
         r->view &&
         r->view->table_sequence == __atomic_load_n(&sb->table_sequence, __ATOMIC_ACQUIRE) &&
         !memcmp(r->view->boot_id, sb->boot_id, sizeof sb->boot_id);
-    // The catalog grows without a change of the table, and is read at its place in the table.
+    // The catalog grows without a change of the table, and its entry is read in the table itself.
     if (unchanged && !index_grown(r)) {
         int rc = read_used(r, r->view, used, version, newest_ns);
         if (!rc) {
@@ -403,8 +403,8 @@ static int look_at_file(struct store_reader *r, struct view **out, uint64_t **us
     return rc;
 }
 
-// If the header or table of a file was cut off, readers keep the previous view: each block's checks
-// tell whether it still exists.
+// Returns the previous view if the header or table of a file was cut off. The checks of each block
+// then show whether it still exists.
 static int last_view(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version,
                      int64_t *newest_ns)
 {

@@ -1,4 +1,4 @@
-// counter.h - the series that the tracing libraries count into.
+// counter.h - defines the series that the tracing libraries add to.
 #ifndef SONDE_TRACE_COUNTER_H
 #define SONDE_TRACE_COUNTER_H
 

@@ -7,11 +7,12 @@
 //        ▲                      └───▶ IO_NO_FILE   a socket, pipe, terminal, memfd: never counted
 //        └───────close, dup2, fork────────┘
 //
-// So descriptors that were inherited, duplicated or opened by a function without a wrapper count
-// from their first read or write on.
+// So a descriptor counts from its first read or write on if it was inherited, duplicated, or opened
+// by a function without a wrapper.
 //
-// Cost of a call: two readings of the cycle counter (20 ns), three cells of the file system (6 ns),
-// and three of the file, or three atomic additions (10 ns). A wrapper never changes errno.
+// Cost of a call: two readings of the cycle counter (20 ns) and three cells of the file system (6
+// ns). A file with series of its own costs three more cells; any other file costs three atomic
+// additions (10 ns). A wrapper never changes errno.
 #ifndef SONDE_TRACE_IO_H
 #define SONDE_TRACE_IO_H
 
@@ -25,7 +26,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-// The operations that have series of their own; the first IO_MOVES move bytes.
+// The operations, which have series of their own. The first IO_MOVES of them move bytes.
 enum io_op { IO_READ, IO_WRITE, IO_OPEN, IO_CLOSE, IO_SYNC, IO_OPS, IO_MOVES = 2 };
 
 enum {
@@ -37,7 +38,7 @@ enum {
 
 enum io_state { IO_UNKNOWN, IO_NO_FILE, IO_FILE };
 
-// Cells of a file system, or of a file.
+// The cells of a file system, or of a file.
 struct io_cells {
     const char *name;
     bool is_file;
@@ -45,9 +46,9 @@ struct io_cells {
     sonde_handle calls[IO_OPS], seconds[IO_OPS], bytes[IO_MOVES];
 };
 
-struct io_file; // has series of its own (io_files.c)
+struct io_file; // a file with series of its own (io_files.c)
 
-// What an opening of a file without own series has done.
+// What one opening of a file has done, if the file has no series of its own.
 struct io_pending {
     _Atomic uint64_t bytes[IO_MOVES], calls[IO_MOVES], ns[IO_MOVES];
 };
@@ -57,12 +58,12 @@ struct io_slot {
     struct io_cells *mount;
     _Atomic(struct io_file *) file;
     struct io_pending pending;
-    _Atomic uint64_t opened_ns; // of the open, while the state is IO_UNKNOWN; 0: none
+    _Atomic uint64_t opened_ns; // time of the open, while the state is IO_UNKNOWN; 0: none
 };
 extern struct io_slot io_slots[IO_SLOTS];
-extern _Atomic bool io_off; // nothing is recorded
+extern _Atomic bool io_off; // true: no call is recorded
 
-// Before a call on a descriptor: the time, or 0 if the call does not count.
+// Called before a call on a descriptor. Returns the time, or 0 if the call does not count.
 static inline uint64_t io_begin(int fd)
 {
     if (io_off || fd < 0 || fd >= IO_SLOTS ||
@@ -71,32 +72,33 @@ static inline uint64_t io_begin(int fd)
     return timing_now();
 }
 
-// Before a call that opens a file.
+// Called before a call that opens a file.
 static inline uint64_t io_begin_open(void)
 {
     return io_off ? 0 : timing_now();
 }
 
-// After a call that began at `begin` (0: nothing happens), and has moved `bytes` (negative: it
-// failed, which counts as a call).
+// Called after a call that began at `begin` and moved `bytes`. If `bytes` is negative, the call
+// failed, but counts as a call. If `begin` is 0, nothing happens.
 void io_count(int fd, enum io_op op, int64_t bytes, uint64_t begin);
 
-// A call of a character or so, whose time is not measured.
+// Counts a call that moves a few characters. Its time is not measured.
 void io_count_untimed(int fd, enum io_op op, int64_t bytes);
 
-// After a call that opened `fd` (negative: it failed, and does not count).
+// Called after a call that opened `fd`. If `fd` is negative, the call failed, and does not count.
 void io_opened(int fd, uint64_t begin);
 
-// A close of `fd`: call io_forget before it (afterwards, the number may belong to another thread's
-// file), and io_closed after it. `mount` (NULL: it does not count) is the file system.
+// Called around a close of `fd`: io_forget before it, because afterwards the number may belong to
+// another thread's file, and io_closed after it. `mount` is the file system; NULL: the close does
+// not count.
 struct io_cells *io_forget(int fd);
 void io_closed(struct io_cells *mount, uint64_t begin);
 
-// All descriptors from `from` to `to` are closed, or this process ends, or becomes another program:
-// what they have done is recorded.
+// Records what the descriptors in from..to have done, because they are closed, or because this
+// process ends or becomes another program.
 void io_forget_range(unsigned from, unsigned to);
 
-// The program itself has called fstat.
+// Called after the program itself has called fstat.
 void io_learn(int fd, const struct stat *info);
 
 #endif

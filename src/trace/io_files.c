@@ -1,13 +1,13 @@
 // io_files.c - descriptors, file systems and files.
 //
-// A file has series of its own as soon as one opening of it has moved enough bytes: 64 KiB for the
+// A file gets series of its own as soon as one opening of it has moved enough bytes: 64 KiB for the
 // first 16 files of a process, 1 MiB for the next 16, then 16 MiB, then 256 MiB. So a program that
-// reads thousands of small files first (every Python program) still has room for its large ones.
-// What other openings have done is added to the series file=other when they are closed, and at the
-// end of the process.
+// first reads thousands of small files (every Python program) still has room for its large files.
+// The bytes and calls of other openings are added to the series file=other when the file is closed,
+// and at the end of the process.
 //
-// A signal handler may interrupt the accounting of its own thread. Its calls are then not counted,
-// but their number is (io_uncounted_calls).
+// A signal handler may interrupt this accounting in its own thread. The handler's calls are then
+// not recorded; only their number is (io_uncounted_calls).
 #include "trace/counter.h"
 #include "trace/io.h"
 
@@ -25,29 +25,29 @@
 #include <unistd.h>
 
 enum {
-    PATH_BYTES = 1024, // a longer path keeps its end
+    PATH_BYTES = 1024, // of a longer path, only the end is kept
     LINE_BYTES = 4096,
-    MOUNT_POINT_FIELD = 5, // of /proc/self/mountinfo, counted from 1
+    MOUNT_POINT_FIELD = 5, // field in /proc/self/mountinfo, counted from 1
 };
 static const uint64_t first_threshold = 64 << 10;
 
 struct io_file {
     dev_t device;
     ino_t inode;
-    struct io_cells cells; // its name is the file's path
+    struct io_cells cells; // named after the file's path
     char path[PATH_BYTES + 1];
 };
 
 struct mount {
     dev_t device;
-    struct io_cells cells; // its name is the mount point
+    struct io_cells cells; // named after the mount point
     char point[PATH_BYTES + 1];
 };
 
 struct io_slot io_slots[IO_SLOTS];
-_Atomic bool io_off = true; // until the library has started
+_Atomic bool io_off = true; // true until the library has started
 
-static _Atomic int slots_end; // numbers below it may have been used
+static _Atomic int slots_end; // descriptors below this number may have been used
 static struct mount mounts[IO_MOUNTS_MAX];
 static _Atomic int mount_count;
 static struct io_file files[IO_FILES_MAX];
@@ -56,24 +56,24 @@ static struct io_cells other_files = {.name = "other", .is_file = true};
 static struct io_cells other_mounts = {.name = "other"};
 static atomic_flag adding = ATOMIC_FLAG_INIT;
 
-// This thread is in the accounting; `missed` calls of signal handlers came meanwhile. `warm`: it
-// has cells in libsonde.
+// `busy`: this thread is in the accounting. `missed`: number of calls that signal handlers made
+// meanwhile. `warm`: the thread has cells in libsonde.
 static __thread volatile sig_atomic_t busy, missed, warm;
 static __thread int alone; // the depth of begin_alone
 
 static const char *const op_names[IO_OPS] = {"read", "write", "open", "close", "sync"};
 
-// ---- rare work: a mount, a file or a metric is added
+// ---- rare work: adding a mount, a file or a metric
 
-// Takes the lock. Signals are blocked, so that no handler waits for a lock of its own thread, and
-// all calls of this thread meanwhile are the accounting's own, which do not count.
+// Takes the lock. Signals are blocked, so that no handler waits for a lock of its own thread. All
+// calls of this thread while it has the lock belong to the accounting, so they do not count.
 static uint64_t begin_alone(void)
 {
     uint64_t before = 0, all = UINT64_MAX;
     if (alone++)
         return 0;
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof all);
-    // Acquire: what the last holder has added is read after this.
+    // Acquire: changes by the last holder of the lock are visible to us.
     while (atomic_flag_test_and_set_explicit(&adding, memory_order_acquire))
         sched_yield();
     return before;
@@ -87,8 +87,8 @@ static void end_alone(uint64_t before)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
 }
 
-// At the first call of an operation, so that only series with values exist. Threads that do so at
-// the same time get the same handles.
+// Defines the metrics of an operation at its first call, so that only series with values exist.
+// Threads that do this at the same time get the same handles.
 __attribute__((noinline, cold)) static void define_op(struct io_cells *c, enum io_op op)
 {
     const char *of_file = c->is_file ? "io_file_" : "io_";
@@ -112,7 +112,8 @@ __attribute__((noinline, cold)) static void define_op(struct io_cells *c, enum i
     end_alone(before);
 }
 
-// libsonde makes this thread's cells, with calls of its own.
+// Makes libsonde allocate this thread's cells now, because libsonde itself makes traced calls for
+// that.
 __attribute__((noinline, cold)) static void get_cells(const struct io_cells *c, enum io_op op)
 {
     uint64_t before = begin_alone();
@@ -121,7 +122,7 @@ __attribute__((noinline, cold)) static void get_cells(const struct io_cells *c, 
     end_alone(before);
 }
 
-// Adds calls of one operation that took `seconds` and moved `bytes`.
+// Adds `calls` calls of one operation, which took `seconds` and moved `bytes`.
 static inline void add(struct io_cells *c, enum io_op op, double calls, double bytes,
                        double seconds)
 {
@@ -135,7 +136,7 @@ static inline void add(struct io_cells *c, enum io_op op, double calls, double b
         sonde_add(c->bytes[op], bytes);
 }
 
-// Without fstat, which is traced, and is no function of older libraries.
+// Calls fstatat instead of fstat: fstat is traced, and older libraries do not export it.
 static bool look_at(int fd, struct stat *info)
 {
     return fstatat(fd, "", info, AT_EMPTY_PATH) == 0;
@@ -143,7 +144,8 @@ static bool look_at(int fd, struct stat *info)
 
 // ---- the names of files and file systems
 
-// The path of an open file, without the kernel's mark for a removed one; a long path keeps its end.
+// Finds the path of an open file, without the kernel's mark for a removed file. Of a long path it
+// keeps the end.
 static bool path_of(int fd, char path[PATH_BYTES + 1])
 {
     static const char removed[] = " (deleted)";
@@ -157,13 +159,14 @@ static bool path_of(int fd, char path[PATH_BYTES + 1])
         size -= mark;
     whole[size] = 0;
     size_t skipped = size > PATH_BYTES ? size - PATH_BYTES : 0;
-    while (skipped && ((unsigned char)whole[skipped] & 0xc0) == 0x80) // within a character
+    // do not begin within a character
+    while (skipped && ((unsigned char)whole[skipped] & 0xc0) == 0x80)
         skipped++;
     memcpy(path, whole + skipped, size - skipped + 1);
     return true;
 }
 
-// Takes a line of mountinfo: keeps its mount point if it is the longest prefix of `path` so far.
+// Reads a line of mountinfo. Keeps its mount point if it is the longest prefix of `path` so far.
 static void take_mount_line(char *line, const char *path, char *point, size_t point_bytes)
 {
     char *rest = line, *field = NULL;
@@ -176,7 +179,7 @@ static void take_mount_line(char *line, const char *path, char *point, size_t po
         memcpy(point, field, size + 1);
 }
 
-// System calls only: the functions of libc are the ones that are traced.
+// Uses system calls only, because the functions of libc are traced.
 static void find_mount_point(const char *path, char point[PATH_BYTES + 1])
 {
     char text[LINE_BYTES];
@@ -198,7 +201,7 @@ static void find_mount_point(const char *path, char point[PATH_BYTES + 1])
         size = (size_t)(text + size - line);
         memmove(text, line, size + 1);
         if (size == sizeof text - 1)
-            size = 0; // the line is longer than the buffer: its beginning is lost
+            size = 0; // the line is longer than the buffer, and its beginning is lost
     }
     if (fd >= 0)
         syscall(SYS_close, fd);
@@ -213,7 +216,7 @@ static struct io_cells *mount_of(dev_t device)
     return NULL;
 }
 
-// The cells of the file system of an open file; NULL: it is none, such as a memfd.
+// Returns the cells of an open file's file system, or NULL if it has none (a memfd).
 static struct io_cells *add_mount(int fd, dev_t device)
 {
     char path[PATH_BYTES + 1];
@@ -245,7 +248,7 @@ static struct io_file *file_of(dev_t device, ino_t inode, int fd)
         char path[PATH_BYTES + 1];
         if (files[i].inode != inode || files[i].device != device)
             continue;
-        // The number of a removed file may belong to another one.
+        // The inode number of a removed file may belong to another file by now.
         if (path_of(fd, path) && strcmp(path, files[i].path) == 0)
             return &files[i];
     }
@@ -273,7 +276,8 @@ static void give_series(struct io_slot *slot, int fd)
 {
     struct stat info;
     uint64_t before = begin_alone();
-    if (atomic_load_explicit(&slot->file, memory_order_acquire)) { // another thread was faster
+    // another thread has set it first
+    if (atomic_load_explicit(&slot->file, memory_order_acquire)) {
         end_alone(before);
         return;
     }
@@ -334,7 +338,7 @@ static void classify(struct io_slot *slot, int fd, const struct stat *info)
     atomic_store_explicit(&slot->state, state, memory_order_release);
 }
 
-// The slot of a file; NULL: the descriptor is none.
+// Returns the slot of a file, or NULL if the descriptor is not a file.
 static struct io_slot *slot_of(int fd)
 {
     if (fd < 0 || fd >= IO_SLOTS)
@@ -430,8 +434,8 @@ void io_count_untimed(int fd, enum io_op op, int64_t bytes)
     errno = code;
 }
 
-// The number was free, so a slot that is in use was closed by a function without a wrapper. What
-// has been opened is found out later, because most programs call fstat themselves.
+// The number was free, so if its slot is in use, a function without a wrapper has closed it. The
+// kind of the new descriptor is looked up later, because most programs call fstat themselves.
 void io_opened(int fd, uint64_t begin)
 {
     if (!begin || fd < 0 || fd >= IO_SLOTS)
@@ -505,7 +509,7 @@ void io_learn(int fd, const struct stat *info)
 
 // ---- the process
 
-// The parent records what its descriptors have done; the child starts with none of it.
+// The parent records what its descriptors have done. The child starts with empty counts.
 static void after_fork_in_child(void)
 {
     int end = atomic_load_explicit(&slots_end, memory_order_relaxed);

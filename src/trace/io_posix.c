@@ -1,8 +1,8 @@
-// io_posix.c - the wrappers of the calls on descriptors.
+// io_posix.c - wrappers of the calls on descriptors.
 //
-// Each has the name of a function of libc, calls the next one of that name, and reports the call.
-// The names without 64 and those with it are different functions here, so this file is compiled
-// without libc's renaming of them and without its checked inline functions.
+// Each wrapper has the name of a libc function, calls the next function of this name, and reports
+// the call. Functions with and without 64 in their names (open, open64) are different functions
+// here. So this file is compiled without libc's renaming and without its checked inline functions.
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
 
@@ -34,7 +34,7 @@ static bool has_mode(int flags)
     return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-// The mode argument, which is there only with some flags.
+// Reads the mode argument, which exists only with some flags.
 #define MODE(flags, mode)                   \
     mode_t mode = 0;                        \
     if (has_mode(flags)) {                  \
@@ -70,7 +70,7 @@ OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
 
-// A call with `declared` parameters that opens a file.
+// A wrapper of a call that opens a file. `declared` are its parameters, `passed` the arguments.
 #define OPENS(name, declared, passed)     \
     WRAPPER int name declared             \
     {                                     \
@@ -87,7 +87,7 @@ OPENS(mkstemp64, (char *path), (path))
 OPENS(mkostemp, (char *path, int flags), (path, flags))
 OPENS(mkostemp64, (char *path, int flags), (path, flags))
 
-// What programs call that were compiled with _FORTIFY_SOURCE.
+// Programs that were compiled with _FORTIFY_SOURCE call these functions.
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int folder, const char *path, int flags);
@@ -99,7 +99,7 @@ OPENS(__openat64_2, (int folder, const char *path, int flags), (folder, path, fl
 
 // ---- reading and writing
 
-// A call with `declared` parameters on the descriptor `fd` that returns a number of bytes.
+// A wrapper of a call on the descriptor `fd` that returns a number of bytes.
 #define MOVES(op, name, declared, passed) \
     WRAPPER ssize_t name declared         \
     {                                     \
@@ -140,8 +140,8 @@ MOVES(IO_READ, __pread_chk, (int fd, void *to, size_t size, off_t at, size_t roo
 MOVES(IO_READ, __pread64_chk, (int fd, void *to, size_t size, off64_t at, size_t room),
       (fd, to, size, at, room))
 
-// A call that moves bytes from one descriptor to another: a read of one and a write of the other,
-// each with the whole time.
+// A wrapper of a call that moves bytes from one descriptor to another. It counts as a read of one
+// and a write of the other, each with the whole time.
 #define COPIES(name, declared, passed)                             \
     WRAPPER ssize_t name declared                                  \
     {                                                              \
@@ -204,7 +204,8 @@ WRAPPER int close_range(unsigned from, unsigned to, int flags)
         io_forget_range(from, to);
     if (next)
         return next(from, to, flags);
-    errno = ENOSYS; // libc has none, so the program calls it through dlsym
+    // libc does not have the function, so the program has found this wrapper with dlsym
+    errno = ENOSYS;
     return -1;
 }
 
@@ -237,7 +238,7 @@ WRAPPER int fstat64(int fd, struct stat64 *info)
     return result;
 }
 
-// ---- ends of a program that run no destructors
+// ---- calls that end a program without running destructors
 
 WRAPPER void _exit(int code)
 {
@@ -252,7 +253,7 @@ WRAPPER void _Exit(int code)
     _exit(code);
 }
 
-// If it fails, the descriptors are looked at again at their next calls.
+// If it fails, the kinds of the descriptors are looked up again at their next calls.
 #define BECOMES(name, declared, passed) \
     WRAPPER int name declared           \
     {                                   \

@@ -1,15 +1,15 @@
-// io_stdio.c - the wrappers of stdio.
+// io_stdio.c - wrappers of stdio.
 //
-// libc reads and writes below them without calling the functions of io_posix.c, so a call here is a
-// call of the program: its bytes are those that it passed, and most of them cost a copy only.
-// fflush, fclose and a full buffer take the time of the file system.
+// libc implements stdio without calling the functions that io_posix.c wraps. So this file counts
+// the calls of the program, with the bytes that it passed. Most of these calls only copy; fflush,
+// fclose and calls that find the buffer full take the time of the file system.
 //
-// Not seen: fscanf and its like (the number of bytes is unknown), and macros that work on the
-// buffer alone (getc_unlocked, putc_unlocked).
+// These calls are not counted: fscanf and similar functions (the number of bytes is unknown), and
+// macros that use only the buffer (getc_unlocked, putc_unlocked).
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
 #undef __NO_INLINE__
-#define __NO_INLINE__ 1 // the headers define no inline functions of these names
+#define __NO_INLINE__ 1 // keeps the headers from defining inline functions of these names
 
 #include "trace/io.h"
 #include "trace/next.h"
@@ -35,7 +35,7 @@
 
 static int number_of(FILE *file)
 {
-    int code = errno, fd = file ? fileno(file) : -1; // fmemopen: -1
+    int code = errno, fd = file ? fileno(file) : -1; // -1 for a stream of fmemopen
     errno = code;
     return fd;
 }
@@ -56,7 +56,7 @@ OPENS(fopen64, (const char *path, const char *mode), (path, mode))
 OPENS(tmpfile, (void), ())
 OPENS(tmpfile64, (void), ())
 
-// It closes the file's former descriptor.
+// A wrapper of freopen, which closes the file's former descriptor.
 #define REOPENS(name)                                                  \
     WRAPPER FILE *name(const char *path, const char *mode, FILE *file) \
     {                                                                  \
@@ -86,7 +86,7 @@ CLOSES(pclose)
 
 // ---- blocks
 
-// `done` is what the call returned; `bytes` is made of it.
+// `done` is the result of the call; the expression `bytes` computes the number of bytes from it.
 #define MOVES(op, type, name, declared, passed, bytes) \
     WRAPPER type name declared                         \
     {                                                  \
@@ -163,7 +163,7 @@ WRAPPER int __fprintf_chk(FILE *file, int flag, const char *format, ...)
     return done;
 }
 
-// To standard output, which may be a file.
+// It writes to standard output, which may be a file.
 WRAPPER int vprintf(const char *format, va_list values)
 {
     return vfprintf(stdout, format, values);
@@ -204,7 +204,7 @@ WRAPPER int puts(const char *from)
     return done;
 }
 
-// ---- single characters, which cost less than a reading of the clock
+// ---- single characters, which cost less than reading the clock
 
 #define GETS(name)                                               \
     WRAPPER int name(FILE *file)                                 \

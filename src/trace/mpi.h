@@ -1,14 +1,14 @@
 // mpi.h - what libsonde_mpi.so counts. Internal to src/trace.
 //
-// One library serves every MPI. It is built without mpi.h, because implementations agree on the
-// functions but not on the types of their handles: Open MPI has pointers, MPICH (and Intel MPI,
-// Cray MPICH, MVAPICH) has ints. Handles and small constants arrive in one machine word each, on
-// all 64-bit calling conventions, and wrappers pass that word on unread (`word`). For what they
-// need to know, they ask the library that they are loaded beside: MPI_Type_size, MPI_Comm_size,
-// MPI_Comm_get_name, MPI_Get_count.
+// One library serves all MPI implementations. It is built without mpi.h, because implementations
+// have the same functions, but different types of handles: Open MPI uses pointers, MPICH (and Intel
+// MPI, Cray MPICH, MVAPICH) uses ints. In all 64-bit calling conventions, handles and small
+// constants arrive in one machine word each. Wrappers pass this word on without interpreting it
+// (`word`). If they need more information, they call the MPI library that the program uses:
+// MPI_Type_size, MPI_Comm_size, MPI_Comm_get_name, MPI_Get_count.
 //
-// Wrapped are MPI_X and PMPI_X of each function. Fortran's bindings call one of them: those of
-// Open MPI PMPI_X, those of MPICH MPI_X. A call within a wrapped call does not count.
+// Both MPI_X and PMPI_X of each function have wrappers, because Fortran's bindings call one of
+// them: PMPI_X in Open MPI, MPI_X in MPICH. A call within a wrapped call does not count.
 //
 // Cost of a call: two readings of the cycle counter (20 ns), MPI_Type_size (5 ns), a cached lookup
 // of the communicator (3 ns), three cells (6 ns).
@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A handle, or a pointer that is passed on.
+// A handle, or a pointer that wrappers pass on.
 typedef uintptr_t word;
 
 // The operations, by their names in MPI without the prefix.
@@ -45,43 +45,44 @@ enum mpi_op {
         MPI_OPS_COUNT
 };
 
-// What a call is about, beside a communicator.
+// The call is about requests or windows, not about a communicator.
 #define MPI_NO_COMM ((word)0)
 
 struct mpi_comm;
 
-// Before a call. False: it does not count, because it is within another one, or nothing is
-// recorded; mpi_end is not called then.
+// Called before a call. Returns false if the call does not count, because it is within another
+// call, or nothing is recorded; mpi_end must then not be called.
 bool mpi_begin(void);
 
-// After a call that began at `begin`. A failed one (result not 0) does not count. MPI_NO_COMM: it
-// is about requests or windows.
+// Called after a call that began at `begin`. A failed call (result not 0) does not count. `comm`
+// may be MPI_NO_COMM.
 void mpi_end(enum mpi_op op, word comm, int result, double bytes, uint64_t begin);
 
-// For the bytes of a call that has succeeded. 0: unknown.
+// Returns the bytes of a call that has succeeded; 0: unknown.
 double mpi_bytes(int count, word type);
-double mpi_sum_bytes(const int *counts, word comm, word type); // a count for each rank
+// `counts` has a number for each rank
+double mpi_sum_bytes(const int *counts, word comm, word type);
 int mpi_size(word comm);
-// Of a received message; `status` is not one of the constants for "ignore".
+// Returns the bytes of a received message. `status` must not be one of the constants for "ignore".
 double mpi_received_bytes(const void *status, word type);
 
-// True for a buffer that is MPI_IN_PLACE: 1 or -1, which are addresses of nothing.
+// True if the buffer is MPI_IN_PLACE, which is 1 or -1; neither is a valid address.
 static inline bool mpi_is_in_place(word buffer)
 {
     return buffer == 1 || buffer == (word)-1;
 }
 
-// True for a status that is MPI_STATUS_IGNORE: 0 or 1.
+// True if the status is MPI_STATUS_IGNORE, which is 0 or 1.
 static inline bool mpi_is_ignored(const void *status)
 {
     return (uintptr_t)status <= 1;
 }
 
-// A communicator is freed or renamed: its handle is looked up again.
+// Called after a communicator was freed or renamed: all handles are looked up again.
 void mpi_forget_comms(void);
 
-// The function of this name in the MPI library that this process uses. It ends the process, as the
-// dynamic linker would, if there is none.
+// Returns the function of this name in the MPI library that this process uses. If there is none, it
+// ends the process, as the dynamic linker would.
 void *mpi_next(const char *name);
 
 #endif

@@ -1,11 +1,11 @@
 // mpi_calls.c - the wrappers of MPI's functions.
 //
-// A row has the name, the parameters, the arguments to pass on, the communicator, and the bytes
-// that the call has handed over, which are computed only if it has succeeded (docs/trace.md,
-// "Bytes"). Handles and buffers are words (mpi.h).
+// A row has the name, the parameters, the arguments to pass on, the communicator, and the number of
+// bytes that the call has transferred (docs/trace.md, "Bytes"). The bytes are computed only if the
+// call has succeeded. Handles and buffers are words (mpi.h).
 #include "trace/mpi.h"
 
-enum { STATUS_WORDS = 16 }; // more than the status of any implementation
+enum { STATUS_WORDS = 16 }; // more than the size of any implementation's status
 
 // clang-format off
 #define WRAP_AS(symbol, op, setup, declared, passed, comm, bytes)            \
@@ -48,7 +48,7 @@ ISEND(Ibsend, ibsend)
 ISEND(Issend, issend)
 ISEND(Irsend, irsend)
 
-// The number of bytes is in the status, also if the program wants none.
+// The status has the number of bytes. If the program passes no status, the wrapper uses its own.
 #define NEED_STATUS                    \
     uintptr_t own[STATUS_WORDS] = {0}; \
     status = mpi_is_ignored(status) ? own : status;
@@ -117,7 +117,7 @@ WRAP(Reduce_scatter, reduce_scatter,
      (word from, word to, const int *counts, word type, word operation, word comm),
      (from, to, counts, type, operation, comm), comm, mpi_sum_bytes(counts, comm, type))
 
-// With MPI_IN_PLACE a rank hands over what it also receives.
+// With MPI_IN_PLACE, a rank sends the same part that it receives.
 #define PART (mpi_is_in_place(from) ? mpi_bytes(count, to_type) : mpi_bytes(sent, type))
 #define FROM word from, int sent, word type
 #define FROM_PASSED from, sent, type
@@ -143,7 +143,7 @@ WRAP(Alltoallw, alltoallw,
       word to_types, word comm),
      (from, sent, from_places, types, to, counts, places, to_types, comm), comm, 0)
 
-// A rank counts what it receives; the root, if it keeps its part in place, what the others get.
+// A rank counts the bytes that it receives. If the root keeps its part in place, it counts 0.
 #define SHARE (mpi_is_in_place(to) ? 0 : mpi_bytes(count, to_type))
 WRAP(Scatter, scatter, (FROM, word to, int count, word to_type, int root, word comm),
      (FROM_PASSED, to, count, to_type, root, comm), comm, SHARE)
@@ -176,7 +176,7 @@ WRAP(Accumulate, accumulate, (REMOTE, word operation, word window),
      (REMOTE_PASSED, operation, window), MPI_NO_COMM, mpi_bytes(count, type))
 WRAP(Win_fence, win_fence, (int assertion, word window), (assertion, window), MPI_NO_COMM, 0)
 
-// ---- communicators: not counted, but their labels change
+// ---- communicators: these calls do not count, but change labels
 
 #define CHANGES(symbol, declared, passed)                      \
     int symbol declared;                                       \

@@ -1,9 +1,9 @@
-// mpi_cells.c - communicators and their cells; the functions of the MPI library beside us.
+// mpi_cells.c - communicators and their cells; finds the functions of the MPI library.
 //
-// A communicator's label is the same on all of its ranks: `world`, `self`, the name that the
-// program has given it, else `size-4` with its size. All communicators with the same label share
-// their cells. Each thread caches the labels of the last handles; MPI_Comm_free and
-// MPI_Comm_set_name make all threads look again.
+// A communicator has the same label on all of its ranks: `world`, `self`, the name that the program
+// has given it, or `size-4` with its size. All communicators with the same label share their cells.
+// Each thread caches the labels of the last handles. MPI_Comm_free and MPI_Comm_set_name make all
+// threads look the labels up again.
 #include "trace/counter.h"
 #include "trace/mpi.h"
 
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    COMMS_MAX = 64, // further labels are "other"
+    COMMS_MAX = 64, // communicators with further labels get the label "other"
     LABEL_BYTES = 64,
     NAME_BYTES = 1024, // more than MPI_MAX_OBJECT_NAME of any implementation
     CACHE_SLOTS = 16,
@@ -31,7 +31,8 @@ struct mpi_comm {
     struct {
         _Atomic bool defined;
         sonde_handle calls, seconds, bytes;
-        sonde_handle collective_seconds; // 0: some ranks may leave before others enter
+        // 0: some ranks may leave the operation before others enter it
+        sonde_handle collective_seconds;
     } ops[MPI_OPS_COUNT];
 };
 
@@ -65,7 +66,7 @@ struct search {
     void *found;
 };
 
-// A library that was opened with RTLD_LOCAL, as Python's extensions are, is not found otherwise.
+// This search finds a library that was opened with RTLD_LOCAL, as Python's extensions are.
 static int search_object(struct dl_phdr_info *info, size_t size, void *user)
 {
     (void)size;
@@ -100,11 +101,11 @@ static struct {
     int (*comm_size)(word, int *);
     int (*comm_get_name)(word, char *, int *);
     int (*get_count)(const void *, word, int *);
-    // Handles are ints, whose upper half in a word may be anything.
+    // If handles are ints, the upper half of a word may have any value.
     word handle_mask;
 } library;
 
-// At the first call. Threads that do it at the same time find the same.
+// Finds the library at the first call. Threads that do this at the same time get the same result.
 static void find_library(void)
 {
     library.handle_mask = find("ompi_mpi_comm_world") ? (word)-1 : UINT32_MAX;
@@ -123,7 +124,8 @@ __attribute__((constructor)) static void start(void)
 
 // ---- communicators
 
-// Open MPI names each communicator, "MPI COMMUNICATOR 3 DUP FROM 0": that number differs by rank.
+// True if the program has given this name. Open MPI names each communicator, "MPI COMMUNICATOR 3
+// DUP FROM 0", with a number that differs by rank.
 static bool is_given(const char *name)
 {
     return name[0] && strncmp(name, "MPI COMMUNICATOR ", 17) != 0;
@@ -162,7 +164,7 @@ static struct mpi_comm *comm_of_label(const char label[LABEL_BYTES])
     return found ? found : other;
 }
 
-// The cached label and size of a communicator.
+// Finds the label and size of a communicator in the thread's cache, or looks them up.
 static unsigned look_up(word handle)
 {
     handle &= library.handle_mask;
@@ -208,7 +210,7 @@ double mpi_sum_bytes(const int *counts, word comm, word type)
     return library.type_size(type, &each) == 0 ? (double)sum * each : 0;
 }
 
-// MPI_UNDEFINED, for a part of an element, is negative.
+// A part of an element gives MPI_UNDEFINED, which is negative.
 double mpi_received_bytes(const void *status, word type)
 {
     int count = 0;
@@ -227,7 +229,7 @@ bool mpi_begin(void)
     return true;
 }
 
-// No rank leaves such an operation before the last one has entered.
+// True if no rank leaves such an operation before the last rank has entered it.
 static bool waits_for_all(enum mpi_op op)
 {
     return op == MPI_allreduce || op == MPI_barrier || op == MPI_allgather ||
@@ -235,7 +237,7 @@ static bool waits_for_all(enum mpi_op op)
            op == MPI_alltoallw || op == MPI_reduce_scatter || op == MPI_reduce_scatter_block;
 }
 
-// `op` NULL: no tag.
+// `op` may be NULL: the series then has no such tag.
 static sonde_handle define(const struct mpi_comm *c, const char *op, const char *name,
                            const char *unit, const char *help)
 {

@@ -4,7 +4,7 @@
 
 bool timing_has_ticks;
 
-// Both read when the library is loaded.
+// Both were read when the library was loaded.
 static uint64_t first_ticks;
 static int64_t first_ns;
 
@@ -18,7 +18,7 @@ __attribute__((constructor(101))) static void start(void)
     first_ns = clock_monotonic_ns();
 }
 
-// The next fit is when the process is twice as old, and at last once in 2^32 ticks.
+// The next fit takes place when the process is twice as old, and finally once in 2^32 ticks.
 static double fit(uint64_t now)
 {
     const uint64_t most_ticks = UINT64_C(1) << 32;

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 
 enum {
-    // Most bytes of an answer that wait for credit: while there are more, no further records are
-    // made.
+    // An answer stops making records while this many bytes wait for credit.
     OUT_MAX = 256 << 10,
     CHILDREN_TICK_MS = 10, // interval at which a relay checks the deadlines of its children
     CHILDREN_SHARE = 4,    // children get three quarters of their relay's time
@@ -21,25 +20,25 @@ enum {
 struct run {
     struct wire_work work; // the first member: the work is the run
     struct answers *answers;
-    struct list_link of_all; // in answers->runs
+    struct list_link of_all; // in list answers->runs
     uint32_t id, credit;
     char *request;
     struct wire_view view;
     struct wire_answer *answer; // NULL: no answer in progress
     struct work_watch watch;    // for both the answer and the gather
-    size_t held_bytes;          // in the account
+    size_t held_bytes;          // accounted bytes
     // brings the files up to date before our own answer; valid while `refreshing`
     struct wire_refresh refresh;
     unsigned question;
     struct str own_request; // points into `request`
-    int64_t deadline_ns;    // of our own answer
+    int64_t deadline_ns;    // deadline of our own answer
     bool refreshing, view_is_open, answering, children_done;
     struct pending_question *children;
     int64_t children_deadline_ns;
-    struct wire_gather *gather; // at a relay
+    struct wire_gather *gather; // only at a relay
     bool gathered;              // the complete gather is in `out`
     struct buf out;             // records, each after its size
-    size_t sent;                // of out
+    size_t sent;                // number of sent bytes of `out`
     struct reservation out_reservation;
     struct buf missing; // payload of MISSING
     struct error error; // code 0: no error
@@ -53,7 +52,7 @@ struct answers {
     struct answers_stats stats;
 };
 
-// ---- ends ----
+// ---- closing ----
 
 static void free_run(struct run *r)
 {
@@ -81,7 +80,8 @@ static void free_run(struct run *r)
 
 static int look_at_run(void *user, struct error *e)
 {
-    (void)user, (void)e; // a cancelled question ends between two steps, not here
+    // a cancelled question ends between two steps, so this callback never ends one
+    (void)user, (void)e;
     return 0;
 }
 
@@ -141,7 +141,7 @@ static void finish(struct run *r)
 
 // ---- records ----
 
-// Called when the node has no answer of its own. A relay then names itself as missing, and
+// Called when the node cannot answer from its own files. A relay then names itself as missing, and
 // continues with its children.
 static void own_part_failed(struct run *r, const struct error *e)
 {
@@ -161,7 +161,7 @@ static void put_size(struct buf *out, size_t at)
         memcpy(out->data + at, &size, sizeof size);
 }
 
-// Makes the next record of our own, into `out` or the gather.
+// Makes the next record of our own answer. It goes into `out`, or into the gather.
 static void step_own(struct run *r)
 {
     struct error e = {0};
@@ -199,7 +199,7 @@ static bool step_gathered(struct run *r)
     return more > 0;
 }
 
-// Sends what credit allows. Returns false if the connection's queue is full.
+// Sends as many bytes as credit allows. Returns false if the connection's queue is full.
 static bool send_out(struct run *r)
 {
     struct answers *a = r->answers;
@@ -225,8 +225,8 @@ static void pause_children(struct run *r)
         pending_question_pause(r->children, r->out.size - r->sent >= OUT_MAX);
 }
 
-// Makes one more record, or finds that a kind has no more. Returns false if no record can be made
-// now.
+// Makes one more record of our own answer or the gather, or finds that there is none. Returns false
+// if no record can be made now.
 static bool make_record(struct run *r)
 {
     if (r->error.code || r->out.size - r->sent >= OUT_MAX)
@@ -257,7 +257,7 @@ static bool step(struct wire_work *work)
         pending_question_end(r->children, WIRE_LATE);
         r->children = NULL;
     }
-    // Small records travel together, so several are made before sending.
+    // Several small records go out together, so make more before sending.
     if (make_record(r) && r->out.size - r->sent < WIRE_PART_MAX && !is_complete(r))
         return true;
     if (r->error.code)
@@ -269,7 +269,7 @@ static bool step(struct wire_work *work)
         return false;
     }
     return all_sent &&
-           // if not, new credit, a child or the refresh resumes the answer
+           // otherwise new credit, a child or the refresh resumes the answer
            (r->answering || !(r->children || r->refreshing));
 }
 
@@ -375,7 +375,7 @@ static void start_own(struct run *r)
     int failed = a->o.source->open(a->o.source->user, &r->view, &e);
     r->view_is_open = failed == 0;
     if (!failed)
-        wire_host_reports_look_at(a->o.telling, &r->view);
+        wire_host_reports_look_at(a->o.host_reports, &r->view);
     if (!failed)
         failed = a->o.questions->answer(&r->answer, r->question, r->own_request, &r->view,
                                         a->o.host, r->deadline_ns, &r->watch, &e);
@@ -392,8 +392,8 @@ static void on_refreshed(struct wire_refresh *refresh)
     wire_loop_work(r->answers->o.loop, &r->work);
 }
 
-// Prepares our own answer. If it covers the present, the files are refreshed first, so that they
-// contain everything emitted so far.
+// Prepares our own answer. If the question is about the present, the files are refreshed first, so
+// that they contain everything emitted so far.
 static void prepare_own(struct run *r)
 {
     struct answers *a = r->answers;
@@ -490,7 +490,7 @@ void answers_resume(struct answers *a)
         wire_loop_work(a->o.loop, &LIST_OF(link, struct run, of_all)->work);
 }
 
-// ---- life ----
+// ---- lifetime ----
 
 struct answers *answers_create(const struct answers_options *options)
 {

@@ -16,7 +16,7 @@
 #include "wire/refresh.h"
 
 enum {
-    // Unsent bytes of the connection at which answers pause.
+    // limit of unsent bytes on the connection; answers pause at it
     WIRE_LINK_QUEUED_MAX = 1 << 20,
 };
 
@@ -26,10 +26,10 @@ struct answers_options {
     const struct wire_questions *questions;
     struct str host; // the node's own name
     const struct wire_source *source;
-    struct wire_host_reports *telling; // receives new hosts before an answer about them is made
-    struct wire_refresher *refresher;  // NULL: files need no refresh
-    struct hub *children;              // NULL: the node is not a relay
-    struct memory_account *memory;     // for all answers together; NULL: no limit
+    struct wire_host_reports *host_reports; // gets new hosts before an answer about them is made
+    struct wire_refresher *refresher;       // NULL: files need no refresh
+    struct hub *children;                   // NULL: the node is not a relay
+    struct memory_account *memory;          // for all answers together; NULL: no limit
 };
 
 struct answers_stats {
@@ -39,19 +39,19 @@ struct answers_stats {
 
 struct answers;
 
-// Returns NULL without memory.
+// Returns NULL if memory is exhausted.
 struct answers *answers_create(const struct answers_options *options);
-void answers_destroy(struct answers *a); // after answers_stop, or if it never started
+void answers_destroy(struct answers *a); // call it after answers_stop, or if the loop never ran
 
 void answers_start(struct answers *a);
-void answers_stop(struct answers *a); // after answers_disconnected
+void answers_stop(struct answers *a); // call it after answers_disconnected
 
 // The parent accepts answers on this session.
 void answers_connected(struct answers *a, struct wire_session *session);
-// Called when the connection has ended, and with it all answers. Idempotent.
+// Called when the connection has ended; its answers end, too. Idempotent.
 void answers_disconnected(struct answers *a);
 
-// Takes a frame of the parent. Returns false if the frame breaks the protocol.
+// Handles a frame of the parent. Returns false if the frame breaks the protocol.
 bool answers_ask(struct answers *a, uint32_t id, struct str payload);
 bool answers_credit(struct answers *a, uint32_t id, struct str payload);
 void answers_cancel(struct answers *a, uint32_t id);

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-// The text after "fabric:"; NULL without such a text.
+// Returns the text after "fabric:", or NULL if the transport has no such prefix.
 static const char *provider_of(const char *transport)
 {
     const char *colon = strchr(transport, ':');
@@ -45,7 +45,8 @@ int wire_bulk_open(struct wire_loop *loop, const char *transport, enum wire_side
     r = fabric_open(loop, any ? NULL : provider_of(transport), any, side, near, out, &why);
     if (r && !any)
         return error_set(e, r, "--transport=%s: %s", transport, why.text);
-    // Most machines have neither the library nor such a network, so only a defect is logged.
+    // Most machines have neither the library nor such a network, so only a broken network is
+    // logged.
     if (r == -EIO)
         log_warning("%s; data go over TCP", why.text);
     return 0;

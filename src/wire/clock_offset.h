@@ -5,8 +5,8 @@
 //                                                 error ≤ ((t4 - t1) - (t3 - t2)) / 2: half the
 //                                                 round trip
 //
-// Of the last pings the one with the shortest round trip counts, because queues only lengthen a
-// round trip.
+// Of the last pings, only the one with the shortest round trip counts, because queues only lengthen
+// a round trip.
 #ifndef SONDE_WIRE_CLOCK_OFFSET_H
 #define SONDE_WIRE_CLOCK_OFFSET_H
 
@@ -22,7 +22,7 @@ struct clock_offset {
     uint64_t count;
 };
 
-// Ignores impossible times (an answer before its question).
+// Adds a ping. Ignores impossible times (a response before its request).
 void clock_offset_add(struct clock_offset *c, int64_t t1, int64_t t2, int64_t t3, int64_t t4);
 
 // Returns false without a sample. The true offset lies within *offset_ns ± *error_ns, apart from

@@ -1,17 +1,17 @@
 // collector_line.h - a line of text that starts or stops a collector while the job runs. Processes
-// pass it on, and only the agent parses it:
+// forward the line, and only the agent parses it:
 //
 //   aggregator ──▶ sonde run ──┬──▶ agent
 //                              └──▶ sonde node ──▶ agent      on every other node, including nodes
 //                                                             that join later
 //
 //   collector NAME [per_gpu] [input=WORD] [rate=SECONDS] [timeout=SECONDS] [--] COMMAND
-//       starts a collector, and replaces the one of that name
+//       starts a collector, and replaces the collector of this name
 //   collector NAME
-//       stops it
+//       stops the collector of this name
 //
-// NAME has the characters of a metric's name. `per_gpu`: one process per GPU. WORD goes to the
-// standard input of COMMAND, which is a command like a script's (agent/scripts.h).
+// NAME has the characters of a metric's name. `per_gpu` starts one process per GPU. WORD goes to
+// the standard input of COMMAND, which is a command like a script's (agent/scripts.h).
 #ifndef SONDE_WIRE_COLLECTOR_LINE_H
 #define SONDE_WIRE_COLLECTOR_LINE_H
 
@@ -21,7 +21,7 @@
 #define COLLECTOR_SECONDS_MAX 86400.0
 
 enum {
-    COLLECTORS_MAX = 16, // most collectors at a time
+    COLLECTORS_MAX = 16, // collectors at the same time
     COLLECTOR_NAME_MAX = 63,
     COLLECTOR_COMMAND_MAX = 8192,
     COLLECTOR_INPUT_MAX = 128 * 1024,

@@ -36,9 +36,9 @@ struct drain_line {
     char *socket_path; // owned
     unsigned flags;
     int fd;      // -1 = not connected
-    pid_t owner; // the process that connected: a forked child must not read its answers
-    uint64_t asked, answered;
-    char part[sizeof(uint64_t)]; // of an answer so far
+    pid_t owner; // the process that connected; a forked child must not read its responses
+    uint64_t requested, answered;
+    char part[sizeof(uint64_t)]; // received bytes of an incomplete response
     size_t part_size;
 };
 
@@ -61,7 +61,7 @@ static void disconnect(struct drain_line *l)
     if (l->fd >= 0)
         close(l->fd);
     l->fd = -1;
-    l->answered = l->asked;
+    l->answered = l->requested;
     l->part_size = 0;
 }
 
@@ -89,18 +89,19 @@ static int connect_line(struct drain_line *l)
 
 static int send_request(struct drain_line *l)
 {
-    struct drain_request request = {DRAIN_MAGIC, l->flags, l->asked + 1};
+    struct drain_request request = {DRAIN_MAGIC, l->flags, l->requested + 1};
     ssize_t sent;
     do
         sent = send(l->fd, &request, sizeof request, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     if (sent != (ssize_t)sizeof request)
         return sent < 0 ? -errno : -EPIPE;
-    l->asked = request.number;
+    l->requested = request.number;
     return 0;
 }
 
-// Takes the answers so far. Returns -EPIPE if the agent has gone.
+// Reads the responses that have arrived. Returns 0, -EPIPE if the agent has gone, or another
+// negative errno.
 static int receive(struct drain_line *l)
 {
     for (;;) {
@@ -116,7 +117,7 @@ static int receive(struct drain_line *l)
             continue;
         memcpy(&l->answered, l->part, sizeof l->answered);
         l->part_size = 0;
-        if (l->answered == l->asked)
+        if (l->answered == l->requested)
             return 0;
     }
 }
@@ -124,7 +125,7 @@ static int receive(struct drain_line *l)
 static int wait_for_answer(struct drain_line *l, int64_t deadline_ns)
 {
     int rc = 0;
-    while (rc == 0 && l->answered != l->asked) {
+    while (rc == 0 && l->answered != l->requested) {
         int64_t left_ns = deadline_ns - clock_monotonic_ns();
         struct pollfd f = {.fd = l->fd, .events = POLLIN};
         int n = left_ns > 0 ? poll(&f, 1, (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS)) : 0;
@@ -138,15 +139,15 @@ static int wait_for_answer(struct drain_line *l, int64_t deadline_ns)
 
 int drain_line_ask(struct drain_line *l)
 {
-    // the agent may have been replaced since the last request, and again during this one
+    // the agent may have been restarted since the last request, and again during this one
     enum { TRIES = 3 };
     int64_t deadline_ns = clock_monotonic_ns() + DRAIN_WAIT_MS * (int64_t)NS_PER_MS;
     if (l->fd >= 0 && l->owner != getpid())
         disconnect(l);
-    if (l->fd >= 0 && l->answered != l->asked) {
+    if (l->fd >= 0 && l->answered != l->requested) {
         if (receive(l) != 0)
             disconnect(l);
-        else if (l->answered != l->asked)
+        else if (l->answered != l->requested)
             return -ETIMEDOUT;
     }
     int rc = 0;
@@ -173,7 +174,7 @@ struct drainer {
     struct drain_line *line;
     bool busy;
     uint64_t begun, done; // numbers of requests
-    int result;           // of the last request
+    int result;           // result of the last request
     struct drainer_stats stats;
 };
 
@@ -209,7 +210,7 @@ int drainer_wait(struct drainer *d)
         return 0;
     pthread_mutex_lock(&d->lock);
     d->stats.waiting++;
-    // the agent may have read our ring already for the request in progress
+    // the request in progress may have read our ring before our last point
     uint64_t needed = d->begun + 1;
     while (d->done < needed) {
         if (d->busy) {

@@ -5,13 +5,13 @@
 // sleep; the completion queue's descriptor wakes it if the provider has one. A timer polls for
 // providers without a descriptor (shm), and for events without one (connections being set up, late
 // reads): 1 ms after an event, then after twice the time at each poll, up to POLL_MAX_MS. When the
-// bulk waits for nothing, no timer runs. A link with a descriptor needs no timer: the provider
-// wakes it when necessary, which is never if the network reads by itself.
+// bulk waits for no event, no timer runs. A link with a descriptor needs no timer, because the
+// provider wakes it when necessary. A network that reads memory by itself never needs to wake it.
 //
 // A read that was given up may never complete (fabric_reads.c). No call cancels a read, and closing
 // an endpoint during a read crashes some providers. Therefore the hub keeps the old endpoint and
-// its slots until the process ends, and opens a new one, where the reads of the other nodes
-// restart. After ASIDE_MAX times, data go over TCP.
+// its slots until the process ends. It opens a new endpoint, where the reads of the other nodes
+// restart. After the hub has done this ASIDE_MAX times, data go over TCP.
 #include "wire/fabric.h"
 #include "wire/fabric_internal.h"
 #include "wire/fabric_memory.h"
@@ -32,11 +32,11 @@
 
 enum {
     LANDING_BYTES = WIRE_LANDING_SLOTS * WIRE_LAID_MAX,
-    QUEUE_SIZE = 64, // completions; more than one per slot never occur
-    TRIES_MAX = 16,  // polls to find the queue empty before the loop sleeps
+    QUEUE_SIZE = 64, // number of completions; there is at most one for each slot
+    TRIES_MAX = 16,  // polls until the queue counts as empty, and the loop sleeps
     POLL_MIN_MS = 1,
     POLL_MAX_MS = 16,
-    ASIDE_MAX = 8, // endpoints kept, with 4 MiB each
+    ASIDE_MAX = 8, // number of old endpoints that are kept, with 4 MiB each
 };
 
 // Memory that the network may still write to.
@@ -53,7 +53,7 @@ static bool is_memory(const struct fabric *f)
     return f->info && strcmp(f->info->fabric_attr->prov_name, FABRIC_MEMORY_PROVIDER) == 0;
 }
 
-// ---- opened anew ----
+// ---- replaced endpoints ----
 
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
@@ -91,7 +91,8 @@ static char *map_memory(const struct fabric *f)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-// Returns false without memory, with nothing changed.
+// Puts the endpoint and its memory on the list of old ones. If memory is exhausted, changes nothing
+// and returns false.
 static bool set_aside(struct fabric *f)
 {
     struct aside *a = calloc(1, sizeof *a);
@@ -118,8 +119,8 @@ static void open_anew(struct fabric *f)
 {
     const char *what = "";
     struct slot *before = f->slots;
-    // The provider shm copies without requests, so no read is in progress. The memory of shm must
-    // be released.
+    // The provider shm copies without requests, so no read is in progress. Its memory must be
+    // released.
     if (is_memory(f)) {
         stop_waiting(f);
         fabric_objects_close(&f->o);
@@ -143,7 +144,7 @@ static void open_anew(struct fabric *f)
     start_waiting(f);
 }
 
-// ---- progress ----
+// ---- polling ----
 
 static void on_timer(uv_timer_t *timer);
 
@@ -195,7 +196,7 @@ static void on_prepare(uv_prepare_t *prepare)
     progress(prepare->data);
 }
 
-// ---- the row ----
+// ---- functions of the bulk ----
 
 static struct fabric *of(const struct wire_bulk *b)
 {
@@ -222,7 +223,8 @@ static void awaited(struct wire_bulk *b, bool yes)
     of(b)->awaited = yes;
 }
 
-// Whether an address has the format of ours, because the provider parses it without checks.
+// True if an address has the format of our own address. The provider parses addresses without
+// checks.
 static bool is_like_ours(const struct fabric *f, struct str address)
 {
     if (address.size == 0 || address.size > WIRE_ADDRESS_MAX)
@@ -281,7 +283,7 @@ static void fetch(struct wire_fetch *t)
     fabric_queue(t->peer->fabric, t);
 }
 
-// ---- life ----
+// ---- lifetime ----
 
 static void free_fabric(struct fabric *f)
 {
@@ -295,7 +297,7 @@ static void free_fabric(struct fabric *f)
         munmap(f->memory, f->memory_bytes);
     if (f->info)
         f->library->freeinfo(f->info);
-    // Peers that have gone, and whose reads never completed.
+    // Free peers that have disconnected, and whose reads never completed.
     for (struct list_link *link; (link = list_take_first(&f->peers));)
         free(LIST_OF(link, struct wire_bulk_peer, of_fabric));
     free(f->slots);

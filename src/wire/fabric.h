@@ -4,14 +4,14 @@
 
 #include "wire/bulk.h"
 
-// provider: libfabric's name; NULL: the best available. `made_for_it`: only a network that moves
-// data by itself. Returns -ENOENT without the library, -ENODEV without such a provider, -EIO if it
-// does not work.
+// provider: libfabric's name; NULL: the best available one. `made_for_it` accepts only a network
+// that moves data by itself. Returns 0, -ENOENT (no library), -ENODEV (no such provider), -EIO (the
+// provider does not work) or another negative errno.
 int fabric_open(struct wire_loop *loop, const char *provider, bool made_for_it, enum wire_side side,
                 const char *near, struct wire_bulk **out, struct error *e);
 
-// Whether the machine has any hardware that justifies loading libfabric, because its providers
-// search for theirs for a tenth of a second.
+// True if the machine has hardware that justifies loading libfabric. The library's providers search
+// for their hardware for a tenth of a second.
 bool fabric_hardware(void);
 
 // Describes the available networks. Returns true if one moves data by itself.

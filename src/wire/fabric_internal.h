@@ -12,17 +12,17 @@ struct wire_bulk_peer {
     struct fabric *fabric;
     struct list_link of_fabric;
     char name[WIRE_ADDRESS_MAX]; // the address that the node sent
-    fi_addr_t address;           // FI_ADDR_NOTAVAIL: the provider rejects it
-    uint64_t base, key;          // of its window
-    unsigned reads;              // in slots
+    fi_addr_t address;           // FI_ADDR_NOTAVAIL: the provider rejected the address
+    uint64_t base, key;          // base and key of the node's window
+    unsigned reads;              // number of slots with a read from this node
     bool parted;
 };
 
 struct slot {
-    struct fi_context2 context;  // the first member: the provider's; a completion refers to it
+    struct fi_context2 context;  // the first member, for the provider; a completion refers to it
     struct wire_fetch *fetch;    // NULL: unused, or given up
     struct wire_bulk_peer *peer; // NULL: unused
-    int64_t lost_ns;             // the time when its fetch was given up
+    int64_t lost_ns;             // time when the fetch was given up
 };
 
 struct fabric {
@@ -32,7 +32,7 @@ struct fabric {
     enum wire_side side;
     struct fi_info *info;
     struct fabric_objects o;
-    char *memory; // the window, or the landing
+    char *memory; // the window or the landing
     size_t memory_bytes;
     struct list_link peers;
     uv_poll_t *poll; // NULL: the provider has no descriptor
@@ -49,11 +49,11 @@ struct fabric {
 void fabric_queue(struct fabric *f, struct wire_fetch *fetch);
 void fabric_give_up(struct wire_fetch *fetch); // implements give_up of struct wire_bulk_row
 
-// Takes the next completion; returns false without one.
+// Handles the next completion. Returns false if there is none.
 bool fabric_complete_read(struct fabric *f);
 
-// Starts the next read that can start; returns false if none can. A read that fails ends at once,
-// and its end may change the list.
+// Starts the next read that can start. Returns false if none can. If a read fails to start, `done`
+// is called at once, and may change the list.
 bool fabric_begin_read(struct fabric *f);
 
 // Times out one expired fetch; returns false if there is none.
@@ -61,13 +61,13 @@ bool fabric_expire_read(struct fabric *f, int64_t now_ns);
 
 bool fabric_is_reading(const struct fabric *f);
 
-// Whether a read that was given up is so late that it probably never ends.
+// True if a read that was given up is so late that it will probably never complete.
 bool fabric_has_lost(const struct fabric *f, int64_t now_ns);
 
-// Called for the slots of a replaced endpoint: queues their fetches again and releases their nodes.
+// Handles the slots of a replaced endpoint: queues their fetches again, and releases their nodes.
 void fabric_release_slots(struct fabric *f, struct slot *slots);
 
-// Frees a node that has gone, once no read of it is in progress.
+// Frees a disconnected node as soon as no read from it is in progress.
 void fabric_forget_peer(struct wire_bulk_peer *p);
 
 #endif

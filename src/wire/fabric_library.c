@@ -1,5 +1,5 @@
-// fabric_library.c - opens libfabric with dlopen, like the libraries of GPUs: program, packages and
-// agent do not need it, and a node without it still runs.
+// fabric_library.c - opens libfabric with dlopen, as sonde opens the libraries of GPUs. So the
+// program, packages and agent do not depend on it, and a node without the library still runs.
 #include "wire/fabric_library.h"
 #include "wire/fabric.h"
 
@@ -14,19 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The requested interface version: old enough for every libfabric of recent years, new enough for
-// the bits of mr_mode.
+// The interface version that we request: old enough for every libfabric of recent years, new enough
+// for the bits of mr_mode.
 #define FABRIC_API FI_VERSION(1, 9)
 
 // Networks that move data by themselves, best first.
 static const char *const made_for_it[] = {"cxi", "efa", "opx", "psm3", "verbs;ofi_rxm"};
-// Networks to use without one of those, if the user requests libfabric.
+// Networks to use if the machine has none of the above and the user requests libfabric.
 static const char *const others[] = {"tcp;ofi_rxm", "tcp"};
 
 // ---- the library ----
 
 static struct fabric_library library;
-static struct error opening; // code 0: open
+static struct error opening; // result of opening the library; code 0: it is open
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void open_it(void)
@@ -71,7 +71,7 @@ const struct fabric_library *fabric_library_open(struct error *e)
 
 // ---- signals ----
 
-enum { SIGNALS = 32 }; // the classic ones
+enum { SIGNALS = 32 }; // number of the standard signals
 
 struct fabric_signals {
     struct sigaction before[SIGNALS];
@@ -99,7 +99,7 @@ void fabric_signals_restore(struct fabric_signals *s)
 
 bool fabric_hardware(void)
 {
-    // RDMA devices of every vendor (EFA's and Omni-Path's, too), and Slingshot's.
+    // Folders of RDMA devices of every vendor (also EFA's and Omni-Path's), and of Slingshot's.
     static const char *const folders[] = {"/sys/class/infiniband", "/sys/class/cxi"};
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         DIR *d = opendir(folders[i]);
@@ -119,13 +119,13 @@ static struct fi_info *hints_for(const char *provider)
     struct fi_info *h = library.dupinfo(NULL);
     if (!h)
         return NULL;
-    // Reads are all that there is; some providers make reads of messages.
+    // We need only remote reads (FI_RMA). Some providers implement them with messages (FI_MSG).
     h->caps = FI_MSG | FI_RMA;
     h->mode = FI_CONTEXT | FI_CONTEXT2;
     h->ep_attr->type = FI_EP_RDM;
     h->domain_attr->mr_mode =
         FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
-    h->domain_attr->threading = FI_THREAD_DOMAIN; // the loop's thread
+    h->domain_attr->threading = FI_THREAD_DOMAIN; // only the loop's thread uses the domain
     h->domain_attr->control_progress = h->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     h->domain_attr->resource_mgmt = FI_RM_ENABLED;
     h->fabric_attr->prov_name = strdup(provider);
@@ -141,9 +141,9 @@ static int look_for(const char *provider, enum wire_side side, const char *near,
             library.freeinfo(hints);
         return -FI_ENOMEM;
     }
-    // A hub reads from where it listens; a link's memory is read at the address from which it
-    // reaches its parent. Providers whose addresses are no numbers would take the words for a name
-    // of their own.
+    // A hub reads from its listening address. The hub reads a link's memory at the address from
+    // which the link reaches its parent. A provider whose addresses are not numeric would take
+    // `near` for a name in its own format.
     int r =
         near ? library.getinfo(FABRIC_API, near, NULL, side == WIRE_HUB ? FI_SOURCE : 0, hints, out)
              : -FI_ENODATA;

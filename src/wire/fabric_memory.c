@@ -36,8 +36,8 @@ static void remove_nobodys(int folder, const char *name)
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return;
-    // A process that opens the file now waits until we release the lease, and the kernel sends us a
-    // signal: SIGURG, which is ignored by default.
+    // From now on, a process that opens the file waits until we release the lease, and the kernel
+    // sends us a signal. We choose SIGURG, which is ignored by default.
     fcntl(fd, F_SETSIG, SIGURG);
     if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0)
         unlinkat(folder, name, 0);

@@ -2,9 +2,9 @@
 // fabric_library.c and fabric.c.
 //
 // The provider shm keeps 16 MiB of each endpoint in a file under /dev/shm and removes it with the
-// endpoint. By default the file's name contains the process id. But containers that share the
-// folder each count processes from 1, so a container may take the file of another one for that of a
-// dead process. So we choose the name: "sonde-" and 64 random bits.
+// endpoint. By default the file's name contains the process id. But each container counts processes
+// from 1. If containers share the folder, one of them may take a file of another container for the
+// file of a dead process. So we choose the name: "sonde-" and 64 random bits.
 //
 // A process killed with -9 leaves its file. A file that no process has mapped for writing is stale.
 // The kernel detects that: it grants a lease (fcntl(2), F_SETLEASE) only if no process, in any
@@ -20,7 +20,7 @@ enum { FABRIC_MEMORY_NAME = 32 }; // "sonde://sonde-", 16 digits and a NUL
 // Makes a unique address in the provider's format. Returns a negative errno on failure.
 int fabric_memory_name(char out[FABRIC_MEMORY_NAME]);
 
-// Removes this user's stale files of such names. A file that cannot be removed stays.
+// Removes this user's stale files with such names. A file that cannot be removed stays.
 void fabric_memory_sweep(const char *folder);
 
 #endif

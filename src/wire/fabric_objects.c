@@ -62,7 +62,7 @@ static int register_memory(struct fabric_objects *o, int mode, enum wire_side si
     return r;
 }
 
-// Gives shm's memory a name of ours.
+// Gives the memory of the provider shm a name of our own.
 static int name_memory(struct fi_info *info)
 {
     char name[FABRIC_MEMORY_NAME];

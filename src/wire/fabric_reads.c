@@ -3,10 +3,10 @@
 //   fetch ─▶ waiting (no slot, or the provider says "again") ─▶ slot: fi_read
 //         ─▶ completion ─▶ done
 //
-// A fetch that is given up or expired keeps its slot occupied until the completion comes, because
-// the network may still write there. If a node has lost power or its cable, no completion comes for
-// many minutes (TCP keeps retrying). Therefore one node gets at most a quarter of the slots, and
-// fabric.c replaces the endpoint after LOST_MS.
+// A fetch that expires or is given up keeps its slot until the completion comes, because the
+// network may still write into the slot. If a node has lost power or its cable, no completion comes
+// for many minutes (TCP keeps retrying). Therefore one node gets at most a quarter of the slots,
+// and fabric.c replaces the endpoint after LOST_MS.
 #include "wire/fabric_internal.h"
 
 #include "base/clock.h"
@@ -71,7 +71,7 @@ bool fabric_complete_read(struct fabric *f)
         log_debug("%s: a read has failed: %s", f->bulk.name, f->library->strerror(failure.err));
     const char *data = f->memory + (size_t)(s - f->slots) * WIRE_LAID_MAX;
     struct wire_fetch *fetch = s->fetch;
-    // Released only after the call, because `done` reads from the slot.
+    // Release the slot after the call, because `done` reads from it.
     s->fetch = NULL;
     if (fetch)
         fetch->done(fetch, status, data);
@@ -102,7 +102,7 @@ bool fabric_begin_read(struct fabric *f)
             r = fi_read(f->o.ep, f->memory + slot * WIRE_LAID_MAX, fetch->size,
                         f->o.mr ? fi_mr_desc(f->o.mr) : NULL, fetch->peer->address,
                         fetch->peer->base + fetch->offset, fetch->peer->key, &s->context);
-        if (r == -FI_EAGAIN) // concerns only this node: its connection may not be up yet
+        if (r == -FI_EAGAIN) // try again later: the connection to this one node may not be up yet
             continue;
         list_remove(link);
         if (r) {
@@ -152,7 +152,7 @@ void fabric_queue(struct fabric *f, struct wire_fetch *t)
 {
     t->slot = -1;
     t->deadline_ns = clock_monotonic_ns() + f->bulk.fetch_timeout_ms * (int64_t)NS_PER_MS;
-    list_append(&f->waiting, &t->waiting); // on_prepare starts it
+    list_append(&f->waiting, &t->waiting); // on_prepare starts the read
 }
 
 bool fabric_has_lost(const struct fabric *f, int64_t now_ns)

@@ -9,7 +9,7 @@
 struct fetches_item {
     struct wire_fetch fetch; // the first member: the fetch is the item
     struct wire_fetches *in;
-    struct list_link of_all; // in wire_fetches.items
+    struct list_link of_all; // in list wire_fetches.items
     struct wire_header header;
     uint8_t mac[WIRE_MAC_BYTES];
     char *data;    // header.size bytes
@@ -22,7 +22,7 @@ static struct fetches_item *item_of(struct list_link *link)
     return LIST_OF(link, struct fetches_item, of_all);
 }
 
-// NULL: there is none.
+// Returns the oldest item, or NULL if there is none.
 static struct fetches_item *first_of(const struct wire_fetches *f)
 {
     return list_empty(&f->items) ? NULL : item_of(f->items.next);
@@ -69,8 +69,8 @@ void wire_fetches_end(struct wire_fetches *f)
 {
     LIST_EACH (link, &f->items)
         free_item(f, item_of(link));
-    if (f->given)
-        free_item(f, f->given);
+    if (f->delivered)
+        free_item(f, f->delivered);
     if (f->peer)
         f->bulk->row->part(f->peer);
     *f = (struct wire_fetches){0};
@@ -103,12 +103,12 @@ static void on_fetched(struct wire_fetch *fetch, int status, const char *data)
 int wire_fetches_laid(struct wire_fetches *f, const struct wire_header *h,
                       const struct wire_laid *laid)
 {
-    if (laid->size == 0 || laid->size > WIRE_WINDOW_BYTES - f->lying)
+    if (laid->size == 0 || laid->size > WIRE_WINDOW_BYTES - f->window_bytes)
         return -EBADMSG;
     struct fetches_item *i = new_item(f, h, laid->size);
     if (!i)
         return -ENOMEM;
-    f->lying += laid->size;
+    f->window_bytes += laid->size;
     i->piece = true;
     i->header.type = WIRE_PART;
     i->header.size = laid->size;
@@ -140,7 +140,7 @@ void wire_fetches_refill(struct wire_fetches *f, bool trial)
 {
     struct list_link *tried = trial ? list_take_first(&f->items) : NULL;
     if (tried) {
-        f->lying -= item_of(tried)->header.size;
+        f->window_bytes -= item_of(tried)->header.size;
         free_item(f, item_of(tried));
     }
     LIST_EACH (link, &f->items)
@@ -163,7 +163,7 @@ int wire_fetches_again(struct wire_fetches *f, const struct wire_header *h, stru
     return 0;
 }
 
-// ---- in order ----
+// ---- delivery in order ----
 
 int wire_fetches_hold(struct wire_fetches *f, const struct wire_header *h, struct str payload,
                       bool *kept)
@@ -185,15 +185,15 @@ int wire_fetches_hold(struct wire_fetches *f, const struct wire_header *h, struc
 
 bool wire_fetches_next(struct wire_fetches *f, struct wire_header *h, struct str *payload)
 {
-    if (f->given)
-        free_item(f, f->given);
+    if (f->delivered)
+        free_item(f, f->delivered);
     struct fetches_item *i = first_of(f);
-    f->given = i && is_whole(i) ? i : NULL;
-    if (!f->given)
+    f->delivered = i && is_whole(i) ? i : NULL;
+    if (!f->delivered)
         return false;
     list_remove(&i->of_all);
     if (i->piece) {
-        f->lying -= i->header.size;
+        f->window_bytes -= i->header.size;
         f->taken += i->header.size;
     } else {
         f->held -= i->header.size;
@@ -205,7 +205,8 @@ bool wire_fetches_next(struct wire_fetches *f, struct wire_header *h, struct str
 
 uint32_t wire_fetches_taken(struct wire_fetches *f, bool whole)
 {
-    uint32_t taken = whole || f->lying == 0 || f->taken >= WIRE_WINDOW_BYTES / 2 ? f->taken : 0;
+    uint32_t taken =
+        whole || f->window_bytes == 0 || f->taken >= WIRE_WINDOW_BYTES / 2 ? f->taken : 0;
     f->taken -= taken;
     return taken;
 }

@@ -16,15 +16,17 @@ struct wire_forward {
     uint32_t granted; // bytes that we still accept
     uint32_t taken;   // bytes written to our socket and not yet reported to the other end
     size_t pending;   // bytes waiting for our socket
-    int64_t moved_ns; // when the last byte moved
+    int64_t moved_ns; // time when the last byte was sent or received
     int64_t ticked_ns;
     bool reading;
-    bool said_end, heard_end;
-    bool asked; // our socket has sent bytes since it last received some
+    bool sent_end, received_end;
+    // the client has sent a request since its last response: our socket has sent bytes since it
+    // last received some
+    bool awaits_response;
     bool closing;
 };
 
-// ---- ends ----
+// ---- closing ----
 
 static void on_handle_closed(uv_handle_t *handle)
 {
@@ -35,7 +37,7 @@ static void on_handle_closed(uv_handle_t *handle)
 
 bool wire_forward_owes(const struct wire_forward *f)
 {
-    return f->asked || f->pending;
+    return f->awaits_response || f->pending;
 }
 
 void wire_forward_stop(struct wire_forward *f, const char *why)
@@ -58,10 +60,10 @@ static void end(struct wire_forward *f, const char *why)
 
 // ---- from the socket to the session ----
 
-static void give_room(uv_handle_t *handle, size_t wanted, uv_buf_t *out)
+static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
     struct wire_forward *f = handle->data;
-    (void)wanted;
+    (void)suggested;
     char *room = wire_loop_room(f->o.loop);
     size_t size = f->room < WIRE_FORWARD_PIECE ? f->room : WIRE_FORWARD_PIECE;
     *out = uv_buf_init(room, room ? (unsigned)size : 0);
@@ -71,7 +73,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *piece);
 
 static void settle_reading(struct wire_forward *f)
 {
-    bool read = f->room > 0 && !f->said_end && !f->closing;
+    bool read = f->room > 0 && !f->sent_end && !f->closing;
     if (read == f->reading)
         return;
     f->reading = read;
@@ -91,8 +93,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *piece)
         return;
     }
     f->moved_ns = wire_monotonic_ns(f->o.settings);
-    f->said_end = n < 0;
-    f->asked = !f->said_end;
+    f->sent_end = n < 0;
+    f->awaits_response = !f->sent_end;
     struct str data = {piece->base, n < 0 ? 0 : (size_t)n};
     f->room -= (uint32_t)data.size;
     wire_session_send(f->session, WIRE_STREAM, 0, data);
@@ -113,7 +115,7 @@ static void on_taken(struct wire_forward *f, size_t size)
 {
     f->moved_ns = wire_monotonic_ns(f->o.settings);
     f->taken += (uint32_t)size;
-    if (f->heard_end && f->pending == 0)
+    if (f->received_end && f->pending == 0)
         end(f, NULL);
     else if (f->taken >= WIRE_FORWARD_WINDOW / 4)
         return_room(f);
@@ -184,16 +186,16 @@ static void take_room(struct wire_forward *f, struct str payload)
 
 static void take_stream(struct wire_forward *f, struct str payload)
 {
-    if (f->heard_end || payload.size > f->granted) {
+    if (f->received_end || payload.size > f->granted) {
         end(f, "more bytes than there is room for");
         return;
     }
     f->granted -= (uint32_t)payload.size;
-    f->asked = false;
-    f->heard_end = payload.size == 0;
-    if (f->heard_end && f->pending == 0)
+    f->awaits_response = false;
+    f->received_end = payload.size == 0;
+    if (f->received_end && f->pending == 0)
         end(f, NULL);
-    else if (!f->heard_end && !f->said_end) // a socket that has ended accepts nothing
+    else if (!f->received_end && !f->sent_end) // after the socket's end, it accepts no bytes
         write_out(f, payload);
 }
 
@@ -218,20 +220,20 @@ static void on_tick(uv_timer_t *timer)
 {
     struct wire_forward *f = timer->data;
     int64_t now = wire_monotonic_ns(f->o.settings), dead_ns = (int64_t)f->o.dead_ms * NS_PER_MS;
-    // After a stall of our own, read pending input first.
+    // After a stall of this process, read pending input first.
     bool stalled = f->ticked_ns && now - f->ticked_ns > dead_ns / 2;
     f->ticked_ns = now;
     if (stalled)
         return;
-    if (now - wire_session_heard_ns(f->session) > dead_ns)
-        end(f, "nothing heard for too long");
-    else if (f->said_end && now - f->moved_ns > (int64_t)WIRE_FORWARD_LINGER_MS * NS_PER_MS)
+    if (now - wire_session_last_frame_ns(f->session) > dead_ns)
+        end(f, "no data for too long");
+    else if (f->sent_end && now - f->moved_ns > (int64_t)WIRE_FORWARD_LINGER_MS * NS_PER_MS)
         end(f, "the reader takes nothing");
     else
         return_room(f);
 }
 
-// ---- beginning ----
+// ---- creation ----
 
 int wire_forward_start(const struct wire_forward_options *o, struct wire_session *session, int fd,
                        struct wire_forward **out)

@@ -6,14 +6,15 @@
 //                              STREAM bytes ─▶          ◀─ STREAM bytes
 //                                   ◀─ ROOM n           ROOM n ─▶
 //
-// An end sends only as many bytes as its credit allows: WIRE_FORWARD_WINDOW at first, and the bytes
-// that the other end returns with ROOM once its socket has taken them. So a slow reader stops only
-// its own server or client, and a forward holds at most two windows of bytes: one that waits for
-// the socket, one that waits for the network. Every heartbeat each end sends a ROOM, also of 0
-// bytes. An end that hears nothing for the session's dead_ms closes the forward.
+// An end sends only as many bytes as its credit allows. The credit is WIRE_FORWARD_WINDOW at first.
+// When the other end's socket has accepted bytes, that end returns them as credit with ROOM. So a
+// slow reader stops only its own server or client, and a forward holds at most two windows of
+// bytes: one that waits for the socket, one that waits for the network. At every heartbeat each end
+// sends a ROOM, even if it is of 0 bytes. An end that receives no frame for the session's dead_ms
+// closes the forward.
 //
-// When a socket ends, its end sends an empty STREAM. The other end closes everything as soon as its
-// own socket has taken the earlier bytes.
+// When a socket is closed by its client or server, its end sends an empty STREAM. The other end
+// closes everything as soon as its own socket has accepted the earlier bytes.
 #ifndef SONDE_WIRE_FORWARD_H
 #define SONDE_WIRE_FORWARD_H
 
@@ -22,7 +23,7 @@
 
 enum {
     WIRE_FORWARD_WINDOW = 64 << 10, // bytes in flight per direction
-    WIRE_FORWARD_PIECE = 16 << 10,  // most bytes of one STREAM
+    WIRE_FORWARD_PIECE = 16 << 10,  // maximum bytes of one STREAM
     // after its socket has ended, an end waits this long for a reader that takes nothing
     WIRE_FORWARD_LINGER_MS = 30000,
 };
@@ -34,22 +35,24 @@ struct wire_forward_options {
     struct wire_loop *loop;
     const struct wire_settings *settings; // must outlive the forward
     unsigned heartbeat_ms, dead_ms;
-    // The forward has closed the socket and the session, and frees itself. `why` may be NULL.
+    // Called after the forward has closed the socket and the session; it then frees itself. `why`
+    // may be NULL.
     void (*ended)(void *user, struct wire_forward *f, const char *why);
     void *user;
 };
 
-// Called in the loop's thread, like all functions here. Takes over `session`, whose ends have
-// proved that they know the key, and `fd`, a stream socket. On failure (-ENOMEM or the system's
-// error) it takes neither.
+// Starts a forward in the loop's thread, like all functions here. It takes over `session`, whose
+// two ends have proved that they know the key, and `fd`, a stream socket. On failure (-ENOMEM or
+// the system's error) it takes over neither.
 int wire_forward_start(const struct wire_forward_options *o, struct wire_session *session, int fd,
                        struct wire_forward **out);
 
-// Whether the socket has sent bytes since it last received some, or bytes still wait for it: its
-// client has sent a request and has no answer yet.
+// True while the client waits for a response: its socket has sent bytes since it last received
+// some, or bytes still wait for it.
 bool wire_forward_owes(const struct wire_forward *f);
 
-// Closes both; `why` (may be NULL) goes to the other end. Does not call `ended`.
+// Closes the session and the socket. The session sends `why` (may be NULL) to the other end.
+// `ended` is not called.
 void wire_forward_stop(struct wire_forward *f, const char *why);
 
 #endif

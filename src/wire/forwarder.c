@@ -15,12 +15,12 @@
 
 enum {
     BACKLOG = 64,
-    LOOKS_A_HANDSHAKE = 16, // checks of the handshake's deadline during its time
+    LOOKS_A_HANDSHAKE = 16, // number of checks until the handshake's deadline
     LOOK_MS_MIN = 5,
     LOOK_MS_MAX = 1000,
-    READS_A_LOOK = 64, // read from a refused client at a time
-    REFUSED_MAX = 32,  // clients that get the reason of a refusal; further ones get nothing
-    LAST_LOOK_MS = 5,  // interval of checks for clients that wait for an answer
+    READS_A_LOOK = 64, // reads from a refused client in one round
+    REFUSED_MAX = 32,  // clients that get the reason of a refusal; further clients get none
+    LAST_LOOK_MS = 5,  // interval of the checks for clients that still wait for a response
     // how long no client is accepted after the process has run out of descriptors
     NO_DESCRIPTOR_MS = 100,
 };
@@ -30,7 +30,7 @@ struct client {
     struct wire_forwarder *forwarder;
     int fd; // -1: owned by the forward
     struct wire_session *session;
-    struct wire_forward *forward; // NULL: not welcomed yet
+    struct wire_forward *forward; // NULL: the hub has not accepted the client yet
     int64_t refused_ns;           // 0: not refused
 };
 
@@ -47,7 +47,7 @@ struct wire_forwarder {
     uv_timer_t timer, pause;
     unsigned handles; // handles that libuv has not closed yet
     struct list_link clients;
-    // number of all clients, and of the refused ones that have not gone yet
+    // number of all clients, and of refused clients that are still connected
     unsigned count, refused;
     uint64_t session_number, attempts;
 };
@@ -65,8 +65,9 @@ static void forget(struct client *c)
 
 static void begin_looking(struct wire_forwarder *f);
 
-// The client may still be sending its request. So the socket stays open for a while, until the
-// client has closed its own, because a client that cannot send does not read the reason.
+// Sends the reason of a refusal. The client may still be sending its request, and a client that
+// cannot send does not read. So the socket stays open for a while, until the client has closed its
+// own.
 static void refuse(struct client *c, const char *why)
 {
     struct wire_forwarder *f = c->forwarder;
@@ -100,7 +101,7 @@ static void close_client(struct client *c)
     forget(c);
 }
 
-// Whether a refused client has gone, or its time is over.
+// True if a refused client has closed its socket, or its time is over.
 static bool has_gone(const struct client *c, int64_t now)
 {
     char ignored[4096];
@@ -198,8 +199,8 @@ static void begin(struct client *c)
         begin_looking(f);
 }
 
-// Only our user may connect. The folder's mode already ensures that; this check holds even if the
-// mode was changed.
+// True if the peer is our own user. The folder's mode ensures that already; this check holds even
+// if the mode was changed.
 static bool is_own(int fd)
 {
     struct ucred who;
@@ -245,7 +246,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
         begin(c);
 }
 
-// ---- life ----
+// ---- lifetime ----
 
 static void free_forwarder(struct wire_forwarder *f)
 {
@@ -269,7 +270,7 @@ static int open_socket(struct wire_forwarder *f, const char *path, struct error 
     f->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (f->fd < 0)
         return error_set(e, -errno, "cannot make a socket: %s", strerror(errno));
-    unlink(path); // left by a killed relay
+    unlink(path); // a killed relay may have left it
     if (bind(f->fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
         listen(f->fd, BACKLOG) != 0)
         return error_set(e, -errno, "cannot listen on %s: %s", path, strerror(errno));

@@ -5,7 +5,7 @@
 enum { FROM_HUB = 1 << WIRE_HUB, FROM_LINK = 1 << WIRE_LINK, FROM_BOTH = FROM_HUB | FROM_LINK };
 
 static const struct wire_frame_row rows[WIRE_TYPE_COUNT] = {
-    // The bound of the HELLO also bounds the memory that a stranger can take.
+    // This limit also bounds the memory that an unknown peer can take.
     [WIRE_HELLO] = {"HELLO", FROM_LINK, true, 512},
     [WIRE_CHALLENGE] = {"CHALLENGE", FROM_HUB, true, 512},
     [WIRE_PROOF] = {"PROOF", FROM_LINK, true, 32},

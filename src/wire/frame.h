@@ -8,13 +8,13 @@
 //   Numbers are little-endian.
 //   size   of the payload; its limit depends on the type (frames[])
 //   id     of the question; 0 for frames without one
-//   mac    first half of HMAC-SHA-256 over a count of the frames in this direction (u64, from 0),
-//          header and payload, with a key of this connection and direction (handshake.h). The
-//          frames of the handshake have none
+//   mac    first half of HMAC-SHA-256 of a count of the frames in this direction (u64, from 0),
+//          header and payload, with a key of this connection and direction (handshake.h).
+//          Frames of the handshake have no mac
 //
-// Cost of the mac: 1.6 GB/s here, 0.2 µs for a heartbeat. It protects all frames against changes,
-// replay and insertion as well as the handshake does. Nothing is encrypted: an eavesdropper on the
-// network can read metrics.
+// The mac costs 1.6 GB/s here, 0.2 µs for a heartbeat. It protects all frames against changes,
+// replay and insertion, as the proofs protect the handshake. Nothing is encrypted: an eavesdropper
+// on the network can read metrics.
 #ifndef SONDE_WIRE_FRAME_H
 #define SONDE_WIRE_FRAME_H
 
@@ -22,8 +22,8 @@
 #include "base/error.h"
 
 enum {
-    // version of the frames, and of the requests and records in them (src/ask): a new layout raises
-    // it
+    // version of the frames, and of the requests and records in them (src/ask); a new layout
+    // increases it
     WIRE_VERSION = 1,
     WIRE_HEADER_BYTES = 12,
     WIRE_MAC_BYTES = 16,
@@ -60,13 +60,13 @@ enum wire_type {
     WIRE_TYPE_COUNT
 };
 
-// The two ends. The hub listens and asks; the link connects and answers.
+// The two ends. The hub listens and sends questions; the link connects and answers.
 enum wire_side { WIRE_HUB, WIRE_LINK };
 
 struct wire_frame_row {
     const char *name;
-    uint8_t from;      // bits 1 << enum wire_side of the sides that may send it
-    bool opening;      // part of the handshake, without mac; all other frames come after it
+    uint8_t from;      // a bit (1 << enum wire_side) for each side that may send the type
+    bool opening;      // part of the handshake, without mac; all other frames follow the handshake
     uint32_t size_max; // of the payload
 };
 const struct wire_frame_row *wire_frame_row(enum wire_type type); // NULL for an unknown type
@@ -78,8 +78,8 @@ struct wire_header {
 
 void wire_header_write(const struct wire_header *h, uint8_t out[WIRE_HEADER_BYTES]);
 
-// Returns 0, or -EBADMSG with words in e: unknown type, wrong version, too large, or not allowed
-// from that side at this stage.
+// Checks a header. Returns 0, or -EBADMSG with a message in e: unknown type, wrong version, too
+// large, or not allowed from this side at this stage.
 int wire_header_read(const uint8_t in[WIRE_HEADER_BYTES], enum wire_side sender, bool opened,
                      struct wire_header *out, struct error *e);
 

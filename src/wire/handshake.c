@@ -7,13 +7,13 @@
 _Static_assert(WIRE_PROOF_BYTES == SHA256_DIGEST_SIZE && WIRE_KEY_BYTES == SHA256_DIGEST_SIZE,
                "proofs and keys are whole digests");
 
-// The bytes of a HELLO beside its texts: role, session, attempt, nonce, two sizes of two bytes,
-// abilities; and of the CHALLENGE's proof.
+// The bytes of a HELLO or CHALLENGE beside its names and proof: role, session, attempt, nonce, two
+// sizes of two bytes, abilities.
 enum { FIXED_BYTES = 1 + 8 + 8 + WIRE_NONCE_BYTES + 4 + 1 };
 _Static_assert(FIXED_BYTES + WIRE_HOST_MAX + WIRE_JOB_MAX + WIRE_PROOF_BYTES <= WIRE_HELLO_MAX,
                "the longest fits");
 
-// ---- who ----
+// ---- identities ----
 
 static void write_identity(const struct wire_identity *who, const uint8_t nonce[WIRE_NONCE_BYTES],
                            struct buf *out)
@@ -53,8 +53,10 @@ static void digest(const struct wire_handshake *h, const char *label,
                    uint8_t out[SHA256_DIGEST_SIZE])
 {
     bool link = h->side == WIRE_LINK;
-    struct str hello = {link ? h->said : h->heard, link ? h->said_size : h->heard_size};
-    struct str challenge = {link ? h->heard : h->said, link ? h->heard_size : h->said_size};
+    struct str hello = {link ? h->own_introduction : h->peer_introduction,
+                        link ? h->own_introduction_size : h->peer_introduction_size};
+    struct str challenge = {link ? h->peer_introduction : h->own_introduction,
+                            link ? h->peer_introduction_size : h->own_introduction_size};
     uint8_t version = WIRE_VERSION;
     uint32_t hello_size = (uint32_t)hello.size, challenge_size = (uint32_t)challenge.size;
     struct hmac_sha256_ctx mac;
@@ -105,21 +107,22 @@ static int keep(char to[WIRE_HELLO_MAX], size_t *size, struct str text, struct e
     return 0;
 }
 
-// Writes our own introduction into `said` and *out.
+// Writes our own introduction into `own_introduction` and *out.
 static int introduce(struct wire_handshake *h, struct buf *out, struct error *e)
 {
     size_t from = out->size;
     write_identity(&h->self, h->own_nonce, out);
     if (out->failed)
         return error_set(e, -ENOMEM, "no memory for a greeting");
-    return keep(h->said, &h->said_size, (struct str){out->data + from, out->size - from}, e);
+    return keep(h->own_introduction, &h->own_introduction_size,
+                (struct str){out->data + from, out->size - from}, e);
 }
 
-// Reads the other end's introduction into `heard` and `peer`.
+// Reads the other end's introduction into `peer_introduction` and `peer`.
 static int meet(struct wire_handshake *h, struct str body, struct error *e)
 {
-    int r = keep(h->heard, &h->heard_size, body, e);
-    struct bytes b = bytes_of(h->heard, h->heard_size);
+    int r = keep(h->peer_introduction, &h->peer_introduction_size, body, e);
+    struct bytes b = bytes_of(h->peer_introduction, h->peer_introduction_size);
     return r ? -EBADMSG : read_identity(&b, &h->peer, e);
 }
 

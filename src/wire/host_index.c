@@ -4,7 +4,7 @@
 
 void host_index_listen(struct hub *h, const struct host_index_listener *listener)
 {
-    h->hears = listener ? *listener : (struct host_index_listener){0};
+    h->host_listener = listener ? *listener : (struct host_index_listener){0};
 }
 
 void host_index_each(struct hub *h, const struct host_index_listener *each)
@@ -16,29 +16,29 @@ void host_index_each(struct hub *h, const struct host_index_listener *each)
 
 void host_index_changed(struct hub *h, const struct node *n)
 {
-    if (h->hears.changed)
-        h->hears.changed(h->hears.user, n->host, &n->held);
+    if (h->host_listener.changed)
+        h->host_listener.changed(h->host_listener.user, n->host, &n->held);
 }
 
-// ---- taking ----
+// ---- received reports ----
 
-static bool was_told_by(const struct node *n, const struct node *relay)
+static bool is_reported_by(const struct node *n, const struct node *relay)
 {
-    for (unsigned i = 0; i < n->teller_count; i++)
-        if (n->tellers[i] == relay)
+    for (unsigned i = 0; i < n->reporter_count; i++)
+        if (n->reporters[i] == relay)
             return true;
     return false;
 }
 
-// Returns whether the relay is new for this node.
-static bool note_teller(struct node *n, struct node *relay)
+// Adds the relay to those that have reported the node. Returns true if it is new.
+static bool add_reporter(struct node *n, struct node *relay)
 {
-    if (n == relay || was_told_by(n, relay))
+    if (n == relay || is_reported_by(n, relay))
         return false;
-    if (n->teller_count == HUB_TELLERS_MAX)
-        n->many_tellers = true;
+    if (n->reporter_count == HUB_REPORTERS_MAX)
+        n->more_reporters = true;
     else
-        n->tellers[n->teller_count++] = relay;
+        n->reporters[n->reporter_count++] = relay;
     return true;
 }
 
@@ -47,10 +47,10 @@ static void take_entry(struct peer *p, struct str host, const struct wire_host_s
     struct hub *h = p->hub;
     struct node *n = hub_get_node(h, host);
     if (!n) {
-        p->node->knows_too_many = true;
+        p->node->reports_too_many = true;
         return;
     }
-    bool new = note_teller(n, p->node);
+    bool new = add_reporter(n, p->node);
     if (wire_host_set_merge(&n->held, held) || new)
         host_index_changed(h, n);
 }
@@ -70,11 +70,11 @@ bool host_index_take(struct peer *p, struct str payload, const char **why)
     }
     if (!sound)
         *why = "a damaged list of the hosts that it holds";
-    p->has_told |= sound && all;
+    p->report_complete |= sound && all;
     return sound;
 }
 
-// ---- choosing ----
+// ---- nodes to ask ----
 
 static void choose_relay(struct node *relay)
 {
@@ -89,8 +89,8 @@ static void choose_way(const struct hub *h, struct node *n)
         n->peer->chosen = true;
         return;
     }
-    for (unsigned i = 0; i < n->teller_count; i++)
-        choose_relay(n->tellers[i]);
+    for (unsigned i = 0; i < n->reporter_count; i++)
+        choose_relay(n->reporters[i]);
     const struct node *at = n;
     for (int depth = 0; at && !at->peer && at->via.size && depth < HUB_DEPTH_MAX; depth++)
         at = hub_find_node(h, at->via);
@@ -103,7 +103,7 @@ void host_index_choose(struct hub *h, const struct wire_host_filter *filter, boo
     bool all_relays = false;
     LIST_EACH (link, &h->peers) {
         struct peer *p = hub_peer_of(link);
-        p->chosen = !filter || !p->has_told || p->node->knows_too_many;
+        p->chosen = !filter || !p->report_complete || p->node->reports_too_many;
     }
     for (size_t i = 0; i < h->node_count; i++) {
         struct node *n = h->nodes[i];
@@ -112,7 +112,7 @@ void host_index_choose(struct hub *h, const struct wire_host_filter *filter, boo
         if (!may[i])
             continue;
         choose_way(h, n);
-        all_relays |= n->many_tellers && !n->peer;
+        all_relays |= n->more_reporters && !n->peer;
     }
     if (!all_relays)
         return;

@@ -16,12 +16,13 @@ static void send_frame(struct wire_host_reports *t, uint8_t all)
         t->out.data[0] = (char)all;
         wire_session_send(t->session, WIRE_HOSTS, 0, buf_str(&t->out));
     } else {
-        log_warning("no memory to tell which hosts this node holds: it is asked always");
+        log_warning(
+            "no memory to report the hosts of this node: the parent asks it every question");
     }
     buf_free(&t->out);
 }
 
-// ---- those behind us, and ourselves ----
+// ---- the nodes behind us, and our own node ----
 
 static void tell_one(void *user, struct str host, const struct wire_host_set *held)
 {
@@ -45,7 +46,7 @@ static void add_one(void *user, struct str host, const struct wire_host_set *hel
 
 // ---- our own store ----
 
-// Returns whether the view has new hosts.
+// Adds the hosts of the view to our set. Returns true if the view has new hosts.
 static bool learn(struct wire_host_reports *t, const struct wire_view *view)
 {
     uint64_t identity = t->questions->identity(view);
@@ -81,7 +82,7 @@ void wire_host_reports_look(struct wire_host_reports *t)
         tell_one(t, t->host, &t->own);
 }
 
-// ---- life ----
+// ---- lifetime ----
 
 void wire_host_reports_begin(struct wire_host_reports *t, struct str host,
                              const struct wire_questions *questions,

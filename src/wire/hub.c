@@ -12,7 +12,7 @@
 enum {
     TICKS_A_HEARTBEAT = 4,
     TICK_MS_MIN = 5,
-    FIRST_PINGS = 4, // sent one right after the other, so that the clock offset is known soon
+    FIRST_PINGS = 4, // pings that follow each other at once, so that the clock offset is known soon
 };
 
 static void tell_waiters(struct hub *h)
@@ -32,7 +32,7 @@ static void unlink_peer(struct peer *p)
         p->hub->strangers_count--;
 }
 
-// Ends a connection of a node or a stranger, and frees it. The other end is told `why`.
+// Ends a connection of a node or a stranger, and frees it. The other end gets the reason `why`.
 static void drop(struct peer *p, const char *why)
 {
     struct hub *h = p->hub;
@@ -77,7 +77,7 @@ static void take_pong(struct peer *p, struct str payload)
         drop(p, "a damaged answer to a ping");
         return;
     }
-    // The monotonic clock measures the time that has passed, so a step of our own real-time clock
+    // Measure the passed time with the monotonic clock, so that a step of our own real-time clock
     // does not change the result.
     int64_t passed, now;
     if (!__builtin_sub_overflow(wire_monotonic_ns(&p->hub->settings), m.ping.hub_monotonic_ns,
@@ -121,7 +121,7 @@ static void welcome(struct peer *p)
     send_ping(p);
 }
 
-// Whether `who` is a later attempt of the same process, or a newer process.
+// True if `who` is a later attempt of the same process, or a newer process.
 static bool is_newer(const struct wire_identity *who, const struct node *than)
 {
     return who->session != than->session ? who->session > than->session
@@ -190,7 +190,7 @@ static void on_closed(void *user, int why, const char *text)
         h->stats.lost++;
         log_info("lost %.*s: %s", STR_ARG(p->node->host), text);
     } else if (why == -EACCES || wire_session_has_challenged(p->session)) {
-        // A peer with another key closes the connection once it has seen our proof.
+        // A peer with another key closes the connection when it has checked our proof.
         h->stats.refused_key++;
     } else {
         h->stats.refused_garbage++;
@@ -202,7 +202,7 @@ static void on_accepted(void *user, struct wire_channel *channel)
 {
     struct hub *h = user;
     h->stats.accepted++;
-    // The oldest stranger makes room. A client that knows the key proves it within milliseconds, so
+    // The oldest stranger makes room. A peer that knows the key proves it within milliseconds, so
     // it gets in even during a flood of connections.
     if (h->strangers_count >= h->strangers_max) {
         h->stats.refused_room++;
@@ -226,7 +226,7 @@ static void on_accepted(void *user, struct wire_channel *channel)
         return;
     }
     p->hub = h;
-    list_init(&p->asked);
+    list_init(&p->answers);
     if (wire_session_accept(&o, channel, &p->session)) {
         free(p);
         return;
@@ -235,7 +235,7 @@ static void on_accepted(void *user, struct wire_channel *channel)
     h->strangers_count++;
 }
 
-// ---- time ----
+// ---- timers ----
 
 static void on_tick(uv_timer_t *timer)
 {
@@ -246,9 +246,9 @@ static void on_tick(uv_timer_t *timer)
     int64_t heartbeat_ns = (int64_t)h->settings.heartbeat_ms * NS_PER_MS;
     // After a stall of this process (an overloaded machine, a debugger), read pending input before
     // declaring any node dead.
-    bool stood_still = h->ticked_ns && now - h->ticked_ns > dead_ns / 2;
+    bool stalled = h->ticked_ns && now - h->ticked_ns > dead_ns / 2;
     h->ticked_ns = now;
-    if (stood_still)
+    if (stalled)
         return;
     LIST_EACH (link, &h->strangers) {
         if (now - wire_session_began_ns(hub_peer_of(link)->session) <= greeting_ns)
@@ -258,18 +258,17 @@ static void on_tick(uv_timer_t *timer)
     }
     LIST_EACH (link, &h->peers) {
         struct peer *p = hub_peer_of(link);
-        if (now - wire_session_heard_ns(p->session) > dead_ns) {
+        if (now - wire_session_last_frame_ns(p->session) > dead_ns) {
             h->stats.dead++;
-            log_info("lost %.*s: nothing heard for %u ms", STR_ARG(p->node->host),
-                     h->settings.dead_ms);
-            drop(p, "nothing heard for too long");
+            log_info("lost %.*s: no data for %u ms", STR_ARG(p->node->host), h->settings.dead_ms);
+            drop(p, "no data for too long");
         } else if (now - p->pinged_ns >= heartbeat_ns) {
             send_ping(p);
         }
     }
 }
 
-// ---- life ----
+// ---- lifetime ----
 
 struct start {
     struct hub *hub;
@@ -401,7 +400,7 @@ struct str hub_host(const struct hub *h)
     return h->host;
 }
 
-// ---- for other threads ----
+// ---- functions for other threads ----
 
 struct exclusion {
     struct hub *hub;

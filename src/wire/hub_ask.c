@@ -1,5 +1,5 @@
-// hub_ask.c - asks from another thread: the loop puts records into a list, the caller takes them
-// out.
+// hub_ask.c - sends a question for another thread. The loop puts records into a list, and the
+// caller takes them out.
 #include "wire/hub_internal.h"
 #include "wire/pending_question.h"
 
@@ -24,16 +24,16 @@ struct absent {
 
 struct waiter {
     struct hub *hub;
-    struct pending_question *asking; // belongs to the loop's thread
+    struct pending_question *question; // belongs to the loop's thread
     const struct hub_ask *ask;
     uint32_t remaining_ms;
     int begin_result;
     int look_result; // the result of the caller's watch
     struct error *e;
-    enum wire_reason reason; // for nodes that have not answered when the caller stops
-    pthread_mutex_t lock;    // protects all below
+    enum wire_reason reason; // reason for nodes that have not answered when the caller stops
+    pthread_mutex_t lock;    // protects all members below
     pthread_cond_t news;
-    struct list_link items; // in order of arrival
+    struct list_link items; // records in order of arrival
     size_t held_bytes;
     bool paused, done, no_memory;
     struct list_link absent; // the newest first
@@ -52,8 +52,8 @@ static bool is_over(const struct waiter *w)
     return w->hub->memory && memory_account_is_over(w->hub->memory);
 }
 
-// Counts an item that has arrived, even beyond the limit: the caller takes it soon, and the nodes
-// wait until then.
+// Counts an item that has arrived, even beyond the limit, because the caller takes it soon. Returns
+// true if the nodes must pause until then.
 static bool is_too_much(struct waiter *w, const struct item *item)
 {
     struct memory_account *memory = w->hub->memory;
@@ -96,7 +96,7 @@ static void on_record(void *user, struct str host, struct str record)
         pthread_cond_signal(&w->news);
     pthread_mutex_unlock(&w->lock);
     if (pause)
-        pending_question_pause(w->asking, true);
+        pending_question_pause(w->question, true);
 }
 
 static void on_missing(void *user, const struct wire_missing *m)
@@ -141,29 +141,29 @@ static void begin(void *user)
                                          .events = {on_record, on_missing, on_done},
                                          .user = w};
     size_t left = 0;
-    w->begin_result = pending_question_begin(w->hub, &o, &w->asking, &left);
+    w->begin_result = pending_question_begin(w->hub, &o, &w->question, &left);
     w->done = left == 0;
 }
 
 static void resume(void *user)
 {
     struct waiter *w = user;
-    if (w->asking)
-        pending_question_pause(w->asking, false);
+    if (w->question)
+        pending_question_pause(w->question, false);
 }
 
 static void end(void *user)
 {
     struct waiter *w = user;
     w->hub->stats.cancelled += w->reason == WIRE_ERROR;
-    pending_question_end(w->asking, w->reason);
-    w->asking = NULL;
+    pending_question_end(w->question, w->reason);
+    w->question = NULL;
 }
 
-// ---- in the asker's ----
+// ---- in the caller's thread ----
 
-// Waits for news. Called with the lock held. Returns false when the caller's time is over
-// (w->reason tells why).
+// Waits for an item or the end. Called with the lock held. Returns false if the caller's time is
+// over (w->reason says why).
 static bool wait_for_news(struct waiter *w, int64_t deadline_ns)
 {
     while (list_empty(&w->items) && !w->done && !w->no_memory) {
@@ -193,7 +193,7 @@ static bool wait_for_news(struct waiter *w, int64_t deadline_ns)
     return true;
 }
 
-// Hands over all records in the list.
+// Passes all records in the list to the caller.
 static int hand_over(struct waiter *w)
 {
     int r = 0;
@@ -204,7 +204,7 @@ static int hand_over(struct waiter *w)
         bool go_on = false;
         if (item) {
             w->held_bytes -= item_bytes(item);
-            // Only the bytes of this question decide: other questions that hold many bytes must not
+            // Count only the bytes of this question. Other questions that hold many bytes must not
             // keep it waiting forever.
             go_on = w->paused &&
                     (w->held_bytes == 0 || (w->held_bytes <= HUB_HELD_MAX / 2 && !is_over(w)));
@@ -247,7 +247,7 @@ static int collect(struct waiter *w, int64_t deadline_ns)
     }
 }
 
-// ---- who is missing ----
+// ---- missing nodes ----
 
 static int compare_missing(const void *a, const void *b)
 {
@@ -312,7 +312,8 @@ int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena,
             r = collect(&w, deadline_ns);
         w.reason = r ? WIRE_ERROR : WIRE_LATE;
         wire_loop_call(h->loop, end, &w);
-        int rest = r ? 0 : hand_over(&w); // also takes records that came at the last moment
+        // also passes on records that have arrived at the last moment
+        int rest = r ? 0 : hand_over(&w);
         r = r ? r : rest;
     }
     if (r == 0)

@@ -1,6 +1,6 @@
 // hub_internal.h - shared by hub.c (connections), hub_nodes.c (nodes), host_index.c (the hosts in
-// their stores) and pending_question.c (questions in flight). All of it belongs to the loop's
-// thread, except what `lock` protects.
+// the nodes' stores) and pending_question.c (questions in flight). The loop's thread owns all of
+// it, except the members that `lock` protects.
 #ifndef SONDE_WIRE_HUB_INTERNAL_H
 #define SONDE_WIRE_HUB_INTERNAL_H
 
@@ -19,33 +19,34 @@
 struct peer {
     struct hub *hub;
     struct wire_session *session;
-    struct node *node;       // NULL: a stranger
-    struct list_link of_hub; // in strangers or in peers
-    struct list_link asked;  // its questions in flight
-    unsigned asked_count;
+    struct node *node;        // NULL: a stranger
+    struct list_link of_hub;  // in list hub.strangers or hub.peers
+    struct list_link answers; // its questions in flight
+    unsigned answer_count;
     int64_t pinged_ns;
     uint32_t last_id;
-    bool has_told; // all nodes behind it have been reported on this connection
-    bool chosen;   // by host_index_choose
+    bool report_complete; // this connection has delivered the complete first report of hosts
+    bool chosen;          // host_index_choose has chosen this peer
 };
 
-enum { HUB_TELLERS_MAX = 4 };
+enum { HUB_REPORTERS_MAX = 4 };
 
-// Nodes are never forgotten while the hub lives.
+// A node stays in the list until the hub is destroyed.
 struct node {
     struct str host, via; // malloc'd
     bool expected, excluded, relay;
     struct peer *peer; // NULL: not connected
     uint64_t session, attempt;
-    uint64_t connections, bytes_in, bytes_out, transport_bytes; // of past connections
-    uint64_t asked;                                             // number of questions
+    uint64_t connections, bytes_in, bytes_out, transport_bytes; // sums over past connections
+    uint64_t questions; // number of questions sent to this node
     struct clock_offset clock;
     size_t index; // in the hub's list of nodes
     struct wire_host_set held;
-    struct node *tellers[HUB_TELLERS_MAX]; // relays that have reported this node as theirs
-    unsigned teller_count;
-    bool many_tellers;   // more relays have reported this node than `tellers` has room for
-    bool knows_too_many; // a relay: knows more nodes than the hub has room for
+    struct node
+        *reporters[HUB_REPORTERS_MAX]; // relays that have reported this node as one of theirs
+    unsigned reporter_count;
+    bool more_reporters;   // more relays have reported this node than fit the array
+    bool reports_too_many; // only of a relay: it has reported more nodes than the hub has room for
 };
 
 struct hub {
@@ -65,12 +66,12 @@ struct hub {
     struct list_link peers;     // newest first
     struct node **nodes;
     size_t node_count, node_capacity;
-    struct map by_host; // index into nodes
+    struct map by_host; // host → index into nodes
     uint64_t session;
     struct hub_clients clients;
-    struct host_index_listener hears;
+    struct host_index_listener host_listener;
     struct hub_stats stats;
-    // For hub_wait: counts changes of connections.
+    // hub_wait waits for changes of connections.
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint64_t changes;
@@ -81,19 +82,20 @@ static inline struct peer *hub_peer_of(struct list_link *link)
     return LIST_OF(link, struct peer, of_hub);
 }
 
-// The node of that name, added if it is new. NULL: too many nodes, or no memory.
+// Returns the node with this name, and adds it if it is new. NULL: too many nodes, or no memory.
 struct node *hub_get_node(struct hub *h, struct str host);
 
-// The node of that name; NULL if it is unknown.
+// Returns the node with this name, or NULL if it is unknown.
 struct node *hub_find_node(const struct hub *h, struct str host);
 
-// A copy with a terminating NUL, which the caller frees. Returns false without memory.
+// Makes a copy with a terminating NUL, which the caller frees. Returns false if memory is
+// exhausted.
 bool hub_copy_text(struct str *to, struct str from);
 
-// Called when a connection has ended: its pending answers are lost.
+// Called when a connection has ended: loses the answers that are pending on it.
 void pending_question_lost(struct peer *p);
 
-// Takes a frame of an answer. Returns false if it breaks the protocol (*why).
+// Handles a frame of an answer. Returns false if it breaks the protocol; *why is the reason.
 bool pending_question_frame(struct peer *p, const struct wire_header *h, struct str payload,
                             const char **why);
 

@@ -48,7 +48,7 @@ struct node *hub_get_node(struct hub *h, struct str host)
     return n;
 }
 
-// ---- nodes, for other threads ----
+// ---- functions about nodes for other threads ----
 
 struct expect {
     struct hub *hub;
@@ -138,9 +138,10 @@ static bool describe(const struct hub *h, const struct node *n, struct arena *ar
                              .connected = n->peer != NULL,
                              .relay = n->relay,
                              .within_reach = is_within_reach(h, n),
-                             .heard_ns = n->peer ? wire_session_heard_ns(n->peer->session) : 0,
+                             .last_frame_ns =
+                                 n->peer ? wire_session_last_frame_ns(n->peer->session) : 0,
                              .connections = n->connections,
-                             .asked = n->asked,
+                             .questions = n->questions,
                              .bytes_in = n->bytes_in,
                              .bytes_out = n->bytes_out,
                              .transport_bytes = n->transport_bytes};
@@ -167,7 +168,7 @@ static void list(void *user)
     l->result = l->nodes ? 0 : -ENOMEM;
     for (size_t i = 0; i < l->hub->node_count && l->result == 0; i++) {
         const struct node *n = l->hub->nodes[i];
-        // Relays name nodes that never connected; those are not listed.
+        // Relays also report nodes that have never connected; those are not listed.
         if (n->excluded || (!n->expected && !n->connections))
             continue;
         if (!describe(l->hub, n, l->arena, &l->nodes[l->count++]))

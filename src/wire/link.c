@@ -1,4 +1,4 @@
-// link.c - one timer that connects to the parent and watches the connection. answers.c answers the
+// link.c - one timer connects to the parent and watches the connection; answers.c answers the
 // parent's questions.
 #include "wire/link.h"
 
@@ -24,19 +24,19 @@ struct wire_link {
     const struct wire_transport *transport;
     struct parent parents[WIRE_PARENTS_MAX];
     size_t parent_count;
-    unsigned tries;       // the parent to try next, counted from the first
+    unsigned tries;       // number of the parent to try next, counted from the first
     struct str host, job; // malloc'd
     uint64_t session_number;
     struct wire_source source;
     struct hub *children; // NULL: none
     struct wire_bulk *bulk;
-    struct wire_session *session; // NULL: none
+    struct wire_session *session; // NULL: not connected
     uv_timer_t *timer;
     int64_t armed_ns;  // when the timer was set
-    unsigned failures; // since the connection was last open
+    unsigned failures; // failed attempts since the last open connection
     unsigned dead_ms;  // set by the parent
     struct answers *answers;
-    struct wire_host_reports telling;
+    struct wire_host_reports host_reports;
     struct wire_link_stats stats;
 };
 
@@ -55,7 +55,7 @@ static bool take_ping(struct wire_link *l, struct str payload)
     if (!answer.failed)
         wire_session_send(l->session, WIRE_PONG, 0, buf_str(&answer));
     buf_free(&answer);
-    wire_host_reports_look(&l->telling);
+    wire_host_reports_look(&l->host_reports);
     return true;
 }
 
@@ -66,12 +66,12 @@ static bool take_welcome(struct wire_link *l, struct str payload)
         return false;
     l->dead_ms = welcome.dead_ms;
     l->failures = 0;
-    l->tries = 0; // after a loss, the link begins with the first parent
+    l->tries = 0; // after a loss, the link tries the first parent first
     l->stats.state = WIRE_LINK_OPEN;
     l->stats.opened++;
     l->stats.problem[0] = 0;
     if (wire_session_peer(l->session)->abilities & WIRE_ABLE_HOSTS)
-        wire_host_reports_connected(&l->telling, l->session);
+        wire_host_reports_connected(&l->host_reports, l->session);
     answers_connected(l->answers, l->session);
     arm(l);
     return true;
@@ -108,7 +108,7 @@ static const struct parent *parent_of(const struct wire_link *l)
 static void disconnect(struct wire_link *l, const char *problem, const char *why)
 {
     answers_disconnected(l->answers);
-    wire_host_reports_disconnected(&l->telling);
+    wire_host_reports_disconnected(&l->host_reports);
     if (l->session) {
         uint64_t in, out;
         wire_session_bytes(l->session, &in, &out);
@@ -144,7 +144,7 @@ static void on_closed(void *user, int why, const char *text)
 {
     struct wire_link *l = user;
     (void)why;
-    // Logged once per outage: a lost parent usually stays away for a while.
+    // Log once per outage, because a lost parent usually stays away for a while.
     if (l->stats.state == WIRE_LINK_OPEN || l->failures == 0)
         log_info("no connection to %s:%d: %s", parent_of(l)->host, parent_of(l)->port, text);
     disconnect(l, text, NULL);
@@ -175,8 +175,9 @@ static void connect_now(struct wire_link *l)
         disconnect(l, e.text, NULL);
 }
 
-// The longest wait doubles with each failure, up to retry_max_ms. The actual wait is random,
-// between half of it and all of it, so that a thousand nodes do not connect at the same moment.
+// Returns the wait before the next attempt. Its upper limit doubles with each failure, up to
+// retry_max_ms. The wait is random, between half of the limit and all of it, so that a thousand
+// nodes do not connect at the same moment.
 static uint64_t retry_wait_ms(const struct wire_link *l)
 {
     uint64_t wait = l->settings.retry_ms;
@@ -197,17 +198,17 @@ static void on_timer(uv_timer_t *timer)
     } else {
         bool open = l->stats.state == WIRE_LINK_OPEN;
         int64_t since =
-            open ? wire_session_heard_ns(l->session) : wire_session_began_ns(l->session);
+            open ? wire_session_last_frame_ns(l->session) : wire_session_began_ns(l->session);
         int64_t most_ms = open ? l->dead_ms : l->settings.handshake_ms;
         int64_t now_ns = wire_monotonic_ns(&l->settings);
         // After a stall of this process, read pending input before declaring the parent dead.
-        bool stood_still = now_ns - l->armed_ns > most_ms * NS_PER_MS / 2;
-        if (!stood_still && now_ns - since > most_ms * NS_PER_MS) {
-            // The link tries the silent parent last.
+        bool stalled = now_ns - l->armed_ns > most_ms * NS_PER_MS / 2;
+        if (!stalled && now_ns - since > most_ms * NS_PER_MS) {
+            // After a timeout, try this silent parent last.
             l->tries = open ? (unsigned)l->stats.parent + 1 : l->tries;
             disconnect(l,
-                       open ? "the parent was not heard for too long" : "the parent did not answer",
-                       "nothing heard for too long");
+                       open ? "no data from the parent for too long" : "the parent did not answer",
+                       "no data for too long");
         } else if (open && l->stats.parent > 0 &&
                    now_ns - wire_session_began_ns(l->session) > l->settings.return_ms * NS_PER_MS) {
             l->tries = 0;
@@ -219,14 +220,14 @@ static void on_timer(uv_timer_t *timer)
 
 static void arm(struct wire_link *l)
 {
-    enum { LOOKS = 8 }; // checks per timeout
+    enum { LOOKS = 8 }; // number of checks in one timeout
     unsigned watched = l->stats.state == WIRE_LINK_OPEN ? l->dead_ms : l->settings.handshake_ms;
     uint64_t wait = l->session ? watched / LOOKS + 1 : retry_wait_ms(l);
     l->armed_ns = wire_monotonic_ns(&l->settings);
     uv_timer_start(l->timer, on_timer, wait, 0);
 }
 
-// ---- life ----
+// ---- lifetime ----
 
 static void start(void *user)
 {
@@ -234,7 +235,8 @@ static void start(void *user)
     uv_timer_init(wire_loop_uv(l->loop), l->timer);
     l->timer->data = l;
     answers_start(l->answers);
-    wire_host_reports_begin(&l->telling, l->host, l->settings.questions, &l->source, l->children);
+    wire_host_reports_begin(&l->host_reports, l->host, l->settings.questions, &l->source,
+                            l->children);
     connect_now(l);
     arm(l);
 }
@@ -285,7 +287,7 @@ int wire_link_create(struct wire_loop *loop, const struct wire_link_options *o,
                                                           .questions = l->settings.questions,
                                                           .host = l->host,
                                                           .source = &l->source,
-                                                          .telling = &l->telling,
+                                                          .host_reports = &l->host_reports,
                                                           .refresher = o->refresher,
                                                           .children = o->children,
                                                           .memory = o->memory});
@@ -308,7 +310,7 @@ static void stop(void *user)
 {
     struct wire_link *l = user;
     disconnect(l, "", "this node ends");
-    wire_host_reports_end(&l->telling);
+    wire_host_reports_end(&l->host_reports);
     uv_close((uv_handle_t *)l->timer, free_timer);
     answers_stop(l->answers);
 }
@@ -324,7 +326,7 @@ void wire_link_destroy(struct wire_link *l)
 static void look(void *user)
 {
     struct wire_link *l = user;
-    wire_host_reports_look(&l->telling);
+    wire_host_reports_look(&l->host_reports);
 }
 
 void wire_link_look(struct wire_link *l)

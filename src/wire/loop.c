@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUND_NS = 2 * NS_PER_MS }; // of work, between two polls of the sockets
+enum { ROUND_NS = 2 * NS_PER_MS }; // time for work between two polls of the sockets
 
 struct wire_loop {
     uv_loop_t uv;
@@ -26,7 +26,7 @@ struct wire_loop {
     struct list_link tasks;
     bool stopping;                  // protected by the lock
     struct list_link work, flushes; // in order of queueing
-    char *room;                     // NULL: not needed yet
+    char *room;                     // NULL: no socket has needed it yet
 };
 
 // ---- queues of work ----
@@ -39,7 +39,7 @@ static void queue_add(struct list_link *queue, struct wire_work *w)
     list_append(queue, &w->in_queue);
 }
 
-// NULL: the queue is empty.
+// Returns NULL if the queue is empty.
 static struct wire_work *queue_take(struct list_link *queue)
 {
     struct list_link *first = list_take_first(queue);
@@ -178,7 +178,7 @@ static void *run(void *user)
     return NULL;
 }
 
-// The other threads of the process handle signals.
+// The thread blocks all signals, because the other threads of the process handle them.
 static int start_thread(struct wire_loop *l)
 {
     sigset_t before;

@@ -1,8 +1,8 @@
-// loop.h - one thread with one event loop, on which any number of hubs and links live.
+// loop.h - one thread with one event loop, which runs any number of hubs and links.
 //
-// It is the only thread of this layer. Other threads create and destroy hubs and links, which do
-// all their work in it. A process may have several loops; a relay's hub and link share one; a
-// simulation has a thousand links on one.
+// The loop's thread is the only thread of this layer. Other threads create and destroy hubs and
+// links, but hubs and links do all their work in the loop's thread. A process may have several
+// loops. A relay's hub and link share one; a simulation has a thousand links on one.
 //
 //   posted tasks ─▶ ┌───────────────────────────────┐
 //   sockets, timers │ callbacks ─▶ work in slices ─▶ flush output ─▶ sleep
@@ -25,8 +25,9 @@ void wire_loop_stop(struct wire_loop *l);
 
 uv_loop_t *wire_loop_uv(struct wire_loop *l);
 
-// The buffer for a socket's input, valid until the callback that reads it returns: one for all of
-// the loop's sockets, because only one reads at a time. Returns NULL without memory.
+// Returns the buffer for a socket's input, valid until the end of the callback that reads the
+// socket. All sockets of the loop share it, because only one reads at a time. Returns NULL if
+// memory is exhausted.
 enum { WIRE_LOOP_ROOM = 64 << 10 };
 char *wire_loop_room(struct wire_loop *l);
 
@@ -37,7 +38,7 @@ void wire_loop_call(struct wire_loop *l, void (*fn)(void *user), void *user);
 // loop until it runs.
 struct wire_task {
     void (*run)(struct wire_task *task);
-    struct list_link posted; // the loop's
+    struct list_link posted; // for the loop
 };
 void wire_loop_post(struct wire_loop *l, struct wire_task *task);
 
@@ -46,13 +47,13 @@ void wire_loop_post(struct wire_loop *l, struct wire_task *task);
 // no effect. Only in the loop's thread.
 struct wire_work {
     bool (*step)(struct wire_work *work);
-    struct list_link in_queue; // the loop's, while `queued`
+    struct list_link in_queue; // for the loop, while `queued`
     bool queued;
 };
 void wire_loop_work(struct wire_loop *l, struct wire_work *work);
 void wire_loop_work_cancel(struct wire_work *work);
 
-// Calls step(item) once before the loop sleeps, which joins many small frames into one write.
+// Calls step(item) once before the loop sleeps. That joins many small frames into one write.
 void wire_loop_flush(struct wire_loop *l, struct wire_work *work);
 void wire_loop_flush_cancel(struct wire_work *work);
 

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-// The last check of every decoder: the payload was long enough and has no bytes left.
+// The last check of every decoder: returns 0 if the payload was long enough and no bytes are left.
 static int whole(const struct bytes *b)
 {
     return b->failed || bytes_left(b) ? -EBADMSG : 0;

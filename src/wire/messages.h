@@ -2,37 +2,37 @@
 //
 //   WELCOME  u32 heartbeat_ms, u32 dead_ms
 //   PING     i64 the hub's monotonic clock, i64 its real-time clock                        } ns
-//   PONG     both again, i64 the link's real-time clock at PING, i64 and at PONG            }
+//   PONG     both times of the PING, i64 the link's real-time clock at PING, i64 at PONG     }
 //   ASK      u8 question, u32 credit in bytes, u32 ms until the deadline, varint count of hosts,
 //            short host…, then the request
 //   CANCEL   nothing
-//   CREDIT   u32 bytes more that may be sent
-//   PART     bytes of the answer's stream of records: u32 size, record, u32 size, …; cut anywhere
-//   MISSING  nodes behind a relay that have not answered: short host, u8 reason, short text, …
+//   CREDIT   u32 number of bytes that the link may send in addition
+//   PART     a piece of the answer, cut anywhere; the whole answer is u32 size, record, u32 size, …
+//   MISSING  each node behind a relay that has not answered: short host, u8 reason, short text
 //   END      i32 code (0, or a negative errno), short text
 //   BYE      short text: why the connection is closed
 //
 // and, if both ends have a bulk (bulk.h):
 //
-//   WINDOW   u32 offset, u32 size, 16 mac of a first piece, for a trial; then the data that the hub
-//            needs to fetch from there
-//   USE      u8 whether the window is used from now on, short text: the name of the bulk, or the
-//            reason why not (any more)
+//   WINDOW   u32 offset, u32 size, 16 mac of a first piece, for a trial; then the address of the
+//            window in the fabric's format
+//   USE      u8 1: the hub uses the window from now on; short text: the name of the bulk, or the
+//            reason why the hub does not use it (any more)
 //   LAID     u32 offset, u32 size, 16 mac: these bytes of the window are the next PART
-//   TAKEN    u32 bytes of the oldest pieces that may be reused
-//   AGAIN    bytes of the oldest piece that was not taken before a USE said no
+//   TAKEN    u32 bytes of the oldest pieces, whose memory the link may use again
+//   AGAIN    bytes of the oldest piece that the hub had not taken before it sent USE 0
 //
 // and, if both ends support it, the hosts whose series nodes hold (host_set.h):
 //
-//   HOSTS    u8 whether the link's first report is now complete; entries of nodes: itself, and
-//            those behind it
+//   HOSTS    u8 1: the link's first report is now complete; then an entry for each node: the link's
+//            own node, and the nodes behind it
 //
 // and in the session of an HTTP client (forward.h), both ways:
 //
-//   STREAM   the client's or the server's next bytes; empty: it has ended
-//   ROOM     u32 bytes more that may be sent
+//   STREAM   the next bytes of the client or the server; empty: it has closed its socket
+//   ROOM     u32 number of bytes that the other end may send in addition
 //
-// A decoder accepts the whole payload or fails with -EBADMSG.
+// A decoder reads the whole payload, or fails with -EBADMSG.
 #ifndef SONDE_WIRE_MESSAGES_H
 #define SONDE_WIRE_MESSAGES_H
 
@@ -42,8 +42,8 @@
 #include "base/arena.h"
 
 enum {
-    WIRE_HOSTS_MAX = 16384, // in an ASK
-    WIRE_TEXT_MAX = 512,    // bytes of a reason
+    WIRE_HOSTS_MAX = 16384, // hosts in an ASK
+    WIRE_TEXT_MAX = 512,    // maximum bytes of a reason
     // Each record in the stream of PARTs is preceded by its size.
     WIRE_RECORD_SIZE_BYTES = 4,
 };
@@ -70,21 +70,21 @@ int wire_pong_read(struct str payload, struct wire_pong *out);
 struct wire_ask {
     uint8_t question; // enum ask_question
     uint32_t credit, remaining_ms;
-    const struct str *hosts; // 0 of them: all
+    const struct str *hosts; // the nodes to ask; 0: all
     size_t host_count;
     struct str request;
 };
 void wire_ask_write(const struct wire_ask *m, struct buf *out);
-// the result points into payload
+// the result points into the payload
 int wire_ask_read(struct str payload, struct arena *arena, struct wire_ask *out);
 
-int wire_credit_read(struct str payload, uint32_t *out); // for TAKEN and ROOM, too
+int wire_credit_read(struct str payload, uint32_t *out); // also for TAKEN and ROOM
 
 // Why a node is missing from an answer.
 enum wire_reason {
-    WIRE_NOT_CONNECTED, // never connected, or lost
-    WIRE_LOST,          // while it was answering
-    WIRE_LATE,          // past the deadline
+    WIRE_NOT_CONNECTED, // never connected, or its connection was lost
+    WIRE_LOST,          // its connection was lost while it was answering
+    WIRE_LATE,          // it has not answered before the deadline
     WIRE_ERROR,         // it answered with an error
     WIRE_REASON_COUNT
 };
@@ -96,7 +96,8 @@ struct wire_missing {
     struct str text; // may be empty
 };
 void wire_missing_write(const struct wire_missing *m, struct buf *out);
-int wire_missing_read(struct bytes *rest, struct wire_missing *out); // the next one of a payload
+// reads the next entry of a payload
+int wire_missing_read(struct bytes *rest, struct wire_missing *out);
 
 struct wire_end {
     int32_t code;

@@ -3,7 +3,7 @@
 //
 //   pending_question ──< pending_answer >── peer
 //
-// An `pending_answer` holds the received part of the node's stream of records, and the remaining
+// A `pending_answer` holds the incomplete record at the end of the node's stream, and the remaining
 // credit.
 #include "base/memory_account.h"
 #include "wire/hub_internal.h"
@@ -12,32 +12,33 @@
 #include <stdlib.h>
 
 struct pending_answer {
-    struct pending_question *asking;
+    struct pending_question *question;
     struct peer *peer;
-    struct list_link of_asking, of_peer; // of a pending_question, of a peer
+    struct list_link of_question, of_peer; // in the lists of a pending_question and of a peer
     uint32_t id;
-    uint32_t may_send;    // the node's credit in bytes
-    uint32_t owed;        // bytes of credit used and not yet renewed
-    struct buf record;    // the beginning of a record: its size, and the bytes so far
-    size_t counted_bytes; // of `record`, in the hub's account
+    uint32_t credit_left; // the node's credit in bytes
+    uint32_t unrenewed;   // bytes of used credit that the hub has not renewed
+    struct buf record;    // an incomplete record: its size, and the bytes that have arrived
+    size_t counted_bytes; // bytes of `record` that are in the hub's account
 };
 
 struct pending_question {
     struct hub *hub;
     struct pending_question_events events;
     void *user;
-    struct list_link asked;
+    struct list_link answers;
     size_t left;
     uint32_t credit;
     bool paused;
-    // by the nodes' index: the node is wanted and may have the requested data. NULL: all nodes
+    // for each node's index: the caller requests the node, and it may hold the data. NULL: all
+    // nodes
     bool *may;
     size_t may_count;
 };
 
 static struct pending_answer *answer_of_question(struct list_link *link)
 {
-    return LIST_OF(link, struct pending_answer, of_asking);
+    return LIST_OF(link, struct pending_answer, of_question);
 }
 
 static struct pending_answer *answer_of_peer(struct list_link *link)
@@ -45,7 +46,7 @@ static struct pending_answer *answer_of_peer(struct list_link *link)
     return LIST_OF(link, struct pending_answer, of_peer);
 }
 
-// ---- naming who is missing ----
+// ---- missing nodes ----
 
 static void name_missing(struct pending_question *a, struct str host, enum wire_reason reason,
                          struct str text)
@@ -53,14 +54,15 @@ static void name_missing(struct pending_question *a, struct str host, enum wire_
     a->events.missing(a->user, &(struct wire_missing){host, reason, text});
 }
 
-// A node added since the question began may have the data.
-static bool is_wanted(const struct pending_question *a, const struct node *n)
+// True if the node may hold the requested data. A node that was added after the question began may
+// hold them.
+static bool may_hold(const struct pending_question *a, const struct node *n)
 {
     return n->index >= a->may_count || a->may[n->index];
 }
 
-// Names all nodes behind a node as missing, except those asked over another way, which answer for
-// themselves. Returns the number of named nodes.
+// Names all nodes behind a node as missing, except connected nodes, which answer for themselves.
+// Returns the number of named nodes.
 static size_t name_behind(struct pending_question *a, struct str host, enum wire_reason reason,
                           unsigned depth)
 {
@@ -69,7 +71,7 @@ static size_t name_behind(struct pending_question *a, struct str host, enum wire
         const struct node *n = a->hub->nodes[i];
         if (!n->expected || n->excluded || n->peer || n->via.size == 0 || !str_eq(n->via, host))
             continue;
-        if (is_wanted(a, n)) {
+        if (may_hold(a, n)) {
             name_missing(a, n->host, reason, STR("its relay is missing"));
             named++;
         }
@@ -79,20 +81,20 @@ static size_t name_behind(struct pending_question *a, struct str host, enum wire
     return named;
 }
 
-// Names an asked node as missing, and the nodes to be asked through it if they are unknown.
-static void name_asked(struct pending_question *a, const struct node *n, enum wire_reason reason,
-                       struct str text)
+// Names a node that was asked as missing, and the unconnected nodes behind it.
+static void name_asked_node(struct pending_question *a, const struct node *n,
+                            enum wire_reason reason, struct str text)
 {
     size_t behind = name_behind(a, n->host, reason, HUB_DEPTH_MAX);
-    if (behind == 0 || is_wanted(a, n))
+    if (behind == 0 || may_hold(a, n))
         name_missing(a, n->host, reason, text);
 }
 
-// ---- ends ----
+// ---- closing ----
 
 static void count_record(struct pending_answer *k)
 {
-    struct memory_account *memory = k->asking->hub->memory;
+    struct memory_account *memory = k->question->hub->memory;
     size_t now = k->record.capacity, before = k->counted_bytes;
     if (!memory || now == before)
         return;
@@ -112,17 +114,17 @@ static void free_record(struct pending_answer *k)
 
 static void forget(struct pending_answer *k)
 {
-    list_remove(&k->of_asking);
+    list_remove(&k->of_question);
     list_remove(&k->of_peer);
-    k->peer->asked_count--;
-    k->asking->left--;
+    k->peer->answer_count--;
+    k->question->left--;
     free_record(k);
     free(k);
 }
 
 static void finish(struct pending_answer *k)
 {
-    struct pending_question *a = k->asking;
+    struct pending_question *a = k->question;
     forget(k);
     if (a->left == 0)
         a->events.done(a->user);
@@ -130,19 +132,19 @@ static void finish(struct pending_answer *k)
 
 void pending_question_lost(struct peer *p)
 {
-    while (!list_empty(&p->asked)) {
-        struct pending_answer *k = answer_of_peer(p->asked.next);
-        name_asked(k->asking, p->node, WIRE_LOST, (struct str){0});
+    while (!list_empty(&p->answers)) {
+        struct pending_answer *k = answer_of_peer(p->answers.next);
+        name_asked_node(k->question, p->node, WIRE_LOST, (struct str){0});
         finish(k);
     }
 }
 
 void pending_question_end(struct pending_question *a, enum wire_reason reason)
 {
-    while (!list_empty(&a->asked)) {
-        struct pending_answer *k = answer_of_question(a->asked.next);
+    while (!list_empty(&a->answers)) {
+        struct pending_answer *k = answer_of_question(a->answers.next);
         wire_session_send(k->peer->session, WIRE_CANCEL, k->id, (struct str){0});
-        name_asked(a, k->peer->node, reason, (struct str){0});
+        name_asked_node(a, k->peer->node, reason, (struct str){0});
         a->hub->stats.late += reason == WIRE_LATE;
         forget(k);
     }
@@ -154,12 +156,12 @@ void pending_question_end(struct pending_question *a, enum wire_reason reason)
 
 static void give_credit(struct pending_answer *k)
 {
-    if (k->asking->paused || k->owed < k->asking->credit / 2)
+    if (k->question->paused || k->unrenewed < k->question->credit / 2)
         return;
     wire_session_send(k->peer->session, WIRE_CREDIT, k->id,
-                      (struct str){(char *)&k->owed, sizeof k->owed});
-    k->may_send += k->owed;
-    k->owed = 0;
+                      (struct str){(char *)&k->unrenewed, sizeof k->unrenewed});
+    k->credit_left += k->unrenewed;
+    k->unrenewed = 0;
 }
 
 void pending_question_pause(struct pending_question *a, bool paused)
@@ -167,7 +169,7 @@ void pending_question_pause(struct pending_question *a, bool paused)
     a->paused = paused;
     if (paused)
         return;
-    LIST_EACH (link, &a->asked)
+    LIST_EACH (link, &a->answers)
         give_credit(answer_of_question(link));
 }
 
@@ -180,10 +182,10 @@ static uint32_t record_size(const char *at)
     return size;
 }
 
-// Cuts the stream into records. Returns false if one is too large, or without memory.
+// Cuts the stream into records. Returns false if a record is too large, or if memory is exhausted.
 static bool take_stream(struct pending_answer *k, struct str data)
 {
-    struct pending_question *a = k->asking;
+    struct pending_question *a = k->question;
     struct str host = k->peer->node->host;
     while (data.size) {
         // Usually a record arrives complete.
@@ -219,12 +221,12 @@ static bool take_stream(struct pending_answer *k, struct str data)
 
 static bool take_part(struct pending_answer *k, struct str payload, const char **why)
 {
-    if (payload.size > k->may_send) {
-        *why = "more of an answer than was asked for";
+    if (payload.size > k->credit_left) {
+        *why = "more bytes of an answer than the credit allows";
         return false;
     }
-    k->may_send -= (uint32_t)payload.size;
-    k->owed += (uint32_t)payload.size;
+    k->credit_left -= (uint32_t)payload.size;
+    k->unrenewed += (uint32_t)payload.size;
     if (!take_stream(k, payload)) {
         *why = "a record is too large, or there is no memory for it";
         return false;
@@ -242,10 +244,10 @@ static bool take_missing(struct pending_answer *k, struct str payload, const cha
             *why = "a damaged list of missing nodes";
             return false;
         }
-        // The relay reports it missing because it has connected to us instead.
+        // The relay reports a node as missing that has connected to us instead.
         const struct node *n = hub_find_node(k->peer->hub, m.host);
         if (!n || !n->peer || n->peer == k->peer)
-            k->asking->events.missing(k->asking->user, &m);
+            k->question->events.missing(k->question->user, &m);
     }
     return true;
 }
@@ -258,7 +260,7 @@ static bool take_end(struct pending_answer *k, struct str payload, const char **
         return false;
     }
     if (end.code)
-        name_missing(k->asking, k->peer->node->host,
+        name_missing(k->question, k->peer->node->host,
                      end.code == -ETIMEDOUT ? WIRE_LATE : WIRE_ERROR, end.text);
     finish(k);
     return true;
@@ -268,24 +270,24 @@ bool pending_question_frame(struct peer *p, const struct wire_header *h, struct 
                             const char **why)
 {
     struct pending_answer *k = NULL;
-    LIST_EACH (link, &p->asked)
+    LIST_EACH (link, &p->answers)
         if (answer_of_peer(link)->id == h->id) {
             k = answer_of_peer(link);
             break;
         }
     if (!k)
-        return true; // the question was given up; its CANCEL is on its way
+        return true; // the question was given up; its CANCEL is under way
     return h->type == WIRE_PART      ? take_part(k, payload, why)
            : h->type == WIRE_MISSING ? take_missing(k, payload, why)
                                      : take_end(k, payload, why);
 }
 
-// ---- asking ----
+// ---- questions to nodes ----
 
-// Whether the host is wanted; without a list, all hosts are.
-static bool is_in(const struct map *wanted, struct str host)
+// True if the caller requests this host; without a list, the caller requests all.
+static bool is_in(const struct map *requested, struct str host)
 {
-    return wanted->count == 0 || map_get(wanted, host);
+    return requested->count == 0 || map_get(requested, host);
 }
 
 struct reached {
@@ -293,7 +295,8 @@ struct reached {
     const struct node *node;
 };
 
-// Whether a host is this node, or is asked through it; also true if that is unknown.
+// True if the question for a host goes to this node: the host is the node itself, or is behind it,
+// or its relay is unknown.
 static bool is_reached(void *user, struct str host)
 {
     const struct reached *r = user;
@@ -335,8 +338,8 @@ static int ask_node(struct pending_question *a, const struct pending_question_op
                     struct node *n)
 {
     struct peer *p = n->peer;
-    if (p->asked_count >= HUB_QUESTIONS_MAX) {
-        name_asked(a, n, WIRE_ERROR, STR("too many questions at a time"));
+    if (p->answer_count >= HUB_QUESTIONS_MAX) {
+        name_asked_node(a, n, WIRE_ERROR, STR("too many questions at a time"));
         return 0;
     }
     struct buf payload = {.limit = WIRE_ASK_MAX};
@@ -347,19 +350,21 @@ static int ask_node(struct pending_question *a, const struct pending_question_op
         buf_free(&payload);
         return r;
     }
-    *k = (struct pending_answer){.asking = a, .peer = p, .id = ++p->last_id, .may_send = a->credit};
-    list_prepend(&a->asked, &k->of_asking);
-    list_prepend(&p->asked, &k->of_peer);
-    p->asked_count++;
-    n->asked++;
-    a->hub->stats.asked++;
+    *k = (struct pending_answer){
+        .question = a, .peer = p, .id = ++p->last_id, .credit_left = a->credit};
+    list_prepend(&a->answers, &k->of_question);
+    list_prepend(&p->answers, &k->of_peer);
+    p->answer_count++;
+    n->questions++;
+    a->hub->stats.node_questions++;
     a->left++;
     wire_session_send(p->session, WIRE_ASK, k->id, buf_str(&payload));
     buf_free(&payload);
     return 0;
 }
 
-// Names every wanted node that is not connected. Behind a connected relay, the relay does so.
+// Names every requested node that is not connected. If a connected relay is in front of the node,
+// the relay names it.
 static void name_absent(struct pending_question *a, const struct pending_question_options *o)
 {
     struct hub *h = a->hub;
@@ -369,7 +374,7 @@ static void name_absent(struct pending_question *a, const struct pending_questio
         relays |= n->relay && n->peer;
         if (!n->expected || n->excluded || n->peer || n->via.size)
             continue;
-        if (is_wanted(a, n))
+        if (may_hold(a, n))
             name_missing(a, n->host, WIRE_NOT_CONNECTED, (struct str){0});
         name_behind(a, n->host, WIRE_NOT_CONNECTED, HUB_DEPTH_MAX);
     }
@@ -380,10 +385,10 @@ static void name_absent(struct pending_question *a, const struct pending_questio
     }
 }
 
-// Marks the nodes to ask, by the list of hosts and by the subject of the question.
+// Marks the nodes to ask, by the list of hosts and by the filters of the question.
 static int choose(struct pending_question *a, const struct pending_question_options *o)
 {
-    struct map wanted = {0};
+    struct map requested = {0};
     const struct wire_questions *questions = a->hub->settings.questions;
     int r = 0;
     a->may = calloc(a->hub->node_count + 1, sizeof *a->may);
@@ -391,19 +396,19 @@ static int choose(struct pending_question *a, const struct pending_question_opti
         return -ENOMEM;
     a->may_count = a->hub->node_count;
     for (size_t i = 0; i < o->host_count && r == 0; i++)
-        r = map_add(&wanted, o->hosts[i], NULL) ? 0 : -ENOMEM;
+        r = map_add(&requested, o->hosts[i], NULL) ? 0 : -ENOMEM;
     struct wire_host_filter *filter = questions->host_filter(o->question, o->request);
     host_index_choose(a->hub, filter, a->may);
     questions->host_filter_end(filter);
     for (size_t i = 0; i < a->may_count; i++)
-        a->may[i] &= is_in(&wanted, a->hub->nodes[i]->host);
+        a->may[i] &= is_in(&requested, a->hub->nodes[i]->host);
     LIST_EACH (link, &a->hub->peers) {
         struct peer *p = hub_peer_of(link);
-        bool listed = p->node->relay || is_in(&wanted, p->node->host);
+        bool listed = p->node->relay || is_in(&requested, p->node->host);
         a->hub->stats.spared += listed && !p->chosen;
         p->chosen &= listed;
     }
-    map_free(&wanted);
+    map_free(&requested);
     return r;
 }
 
@@ -437,7 +442,7 @@ int pending_question_begin(struct hub *h, const struct pending_question_options 
     if (!a)
         return -ENOMEM;
     *a = (struct pending_question){.hub = h, .events = o->events, .user = o->user};
-    list_init(&a->asked);
+    list_init(&a->answers);
     h->stats.questions++;
     a->credit = credit_of_each(h);
     int r = ask_all(a, o);

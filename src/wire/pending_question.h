@@ -1,4 +1,4 @@
-// pending_question.h - a question in flight, in the loop's thread. hub_ask and relays use it.
+// pending_question.h - a question in flight, in the loop's thread. hub_ask.c and relays use it.
 #ifndef SONDE_WIRE_PENDING_QUESTION_H
 #define SONDE_WIRE_PENDING_QUESTION_H
 
@@ -7,7 +7,8 @@
 struct pending_question;
 
 struct pending_question_events {
-    void (*record)(void *user, struct str host, struct str record);  // valid during the call
+    // the record is valid during the call
+    void (*record)(void *user, struct str host, struct str record);
     void (*missing)(void *user, const struct wire_missing *missing); // valid during the call
     // every node has answered or is missing
     void (*done)(void *user);
@@ -23,8 +24,8 @@ struct pending_question_options {
     void *user;
 };
 
-// Asks all connected nodes. Calls `missing` for the others before it returns; never calls `done`,
-// not even if *left, the number of asked nodes, is 0. Returns -ENOMEM on failure.
+// Sends the question to all connected nodes. Calls `missing` for the other nodes before it returns.
+// Never calls `done` itself, even if *left, the number of asked nodes, is 0. Returns 0 or -ENOMEM.
 int pending_question_begin(struct hub *h, const struct pending_question_options *o,
                            struct pending_question **out, size_t *left);
 
@@ -32,7 +33,7 @@ int pending_question_begin(struct hub *h, const struct pending_question_options 
 void pending_question_pause(struct pending_question *a, bool paused);
 
 // Cancels the question at nodes that have not answered, and names them as missing with `reason`.
-// Frees a; no event follows. Must not be called within an event.
+// Frees a; no event follows. Must not be called from an event.
 void pending_question_end(struct pending_question *a, enum wire_reason reason);
 
 #endif

@@ -12,16 +12,16 @@ struct wire_refresher {
     struct wire_loop *loop;
     struct drain_line *line; // belongs to the thread
     pthread_t thread;
-    pthread_mutex_t lock; // protects all below
+    pthread_mutex_t lock; // protects all members below
     pthread_cond_t news;
-    struct list_link waiting;  // for the next drain
-    struct list_link draining; // for the drain in progress
-    struct list_link drained;  // for the loop
-    struct wire_task task;     // `posted`: the loop has it
+    struct list_link waiting;  // refreshes that wait for the next drain
+    struct list_link draining; // refreshes that wait for the drain in progress
+    struct list_link drained;  // finished refreshes, for the loop
+    struct wire_task task;     // while `posted`, the loop has the task
     bool posted, stop;
 };
 
-// In the loop's thread. A refresh that is ready may cancel others.
+// Runs in the loop's thread. A `ready` callback may cancel other refreshes.
 static void on_drained(struct wire_task *task)
 {
     struct wire_refresher *r =
@@ -49,7 +49,7 @@ static void *run(void *user)
         }
         list_take_all(&r->waiting, &r->draining);
         pthread_mutex_unlock(&r->lock);
-        // after a timeout or without an agent, the answer comes from the file as it is
+        // after a timeout or without an agent, the question is answered from the file as it is
         drain_line_ask(r->line);
         pthread_mutex_lock(&r->lock);
         list_take_all(&r->draining, &r->drained);

@@ -13,7 +13,7 @@
 
 struct wire_refresher;
 
-// Starts the thread. The agent need not run.
+// Starts the thread. It works without a running agent, too.
 int wire_refresher_create(struct wire_loop *loop, const char *agent_socket,
                           struct wire_refresher **out, struct error *e);
 
@@ -22,9 +22,9 @@ int wire_refresher_create(struct wire_loop *loop, const char *agent_socket,
 void wire_refresher_destroy(struct wire_refresher *r);
 
 struct wire_refresh {
-    // called once, in the loop's thread, unless the refresh is cancelled
+    // called once in the loop's thread, unless the refresh is cancelled
     void (*ready)(struct wire_refresh *refresh);
-    struct list_link in_turn; // the refresher's
+    struct list_link in_turn; // for the refresher
 };
 
 // Both are called in the loop's thread.

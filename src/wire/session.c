@@ -3,14 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { KEEP_BYTES = 8 << 10 }; // a buffer of this size is kept between frames
+enum { KEEP_BYTES = 8 << 10 }; // between frames, a buffer of up to this size is kept
 
 static enum wire_side other_side(const struct wire_session *s)
 {
     return s->o.side == WIRE_HUB ? WIRE_LINK : WIRE_HUB;
 }
 
-// ---- ends ----
+// ---- closing ----
 
 void session_free(struct wire_session *s)
 {
@@ -135,11 +135,11 @@ static void take_bye(struct wire_session *s, struct str payload)
     fail(s, 0, text);
 }
 
-// `frame` is complete: header, payload, mac.
+// Handles a complete frame: header, payload, mac.
 static void take_frame(struct wire_session *s, const struct wire_header *h, const char *frame)
 {
     struct str header = {frame, WIRE_HEADER_BYTES}, payload = {frame + WIRE_HEADER_BYTES, h->size};
-    s->heard_ns = wire_monotonic_ns(s->o.settings);
+    s->last_frame_ns = wire_monotonic_ns(s->o.settings);
     if (wire_frame_row(h->type)->opening) {
         take_handshake(s, h, payload);
         return;
@@ -173,7 +173,7 @@ static size_t frame_bytes(const struct wire_header *h)
            (wire_frame_row(h->type)->opening ? 0 : WIRE_MAC_BYTES);
 }
 
-// Moves bytes from *data to `in` until it has `want`; returns false if they are too few.
+// Moves bytes from *data to s->in until it has `want` bytes. Returns false if *data has too few.
 static bool gather(struct wire_session *s, struct str *data, size_t want)
 {
     size_t lack = s->in.size < want ? want - s->in.size : 0,
@@ -183,7 +183,7 @@ static bool gather(struct wire_session *s, struct str *data, size_t want)
     return s->in.size >= want;
 }
 
-// Takes the next frame off *data; returns false if none is complete.
+// Takes the next frame from *data. Returns false if no frame is complete.
 static bool next_frame(struct wire_session *s, struct str *data)
 {
     struct wire_header h;
@@ -252,7 +252,7 @@ static void on_closed(void *user, int why)
                          "or version?)");
 }
 
-// ---- beginning ----
+// ---- creation ----
 
 static void begin(struct wire_session *s)
 {
@@ -283,7 +283,7 @@ static struct wire_session *new_session(const struct wire_session_options *o)
     if (o->bulk)
         s->o.self.abilities |= WIRE_ABLE_WINDOW;
     s->flush.step = flush;
-    s->began_ns = s->heard_ns = wire_monotonic_ns(o->settings);
+    s->began_ns = s->last_frame_ns = wire_monotonic_ns(o->settings);
     return s;
 }
 
@@ -327,7 +327,7 @@ void wire_session_events_set(struct wire_session *s, const struct wire_session_e
     s->o.user = user;
 }
 
-// ---- looking ----
+// ---- state ----
 
 bool wire_session_has_challenged(const struct wire_session *s)
 {
@@ -349,9 +349,9 @@ int64_t wire_session_began_ns(const struct wire_session *s)
     return s->began_ns;
 }
 
-int64_t wire_session_heard_ns(const struct wire_session *s)
+int64_t wire_session_last_frame_ns(const struct wire_session *s)
 {
-    return s->heard_ns;
+    return s->last_frame_ns;
 }
 
 void wire_session_bytes(const struct wire_session *s, uint64_t *in, uint64_t *out)

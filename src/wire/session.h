@@ -1,5 +1,5 @@
-// session.h - one end of a connection: frames over a channel, from the handshake to the end. For
-// hub.c and link.c.
+// session.h - one end of a connection: frames over a channel, from the handshake to the end. Used
+// by hub.c, link.c and the forwards.
 #ifndef SONDE_WIRE_SESSION_H
 #define SONDE_WIRE_SESSION_H
 
@@ -10,29 +10,31 @@
 struct wire_session;
 
 struct wire_session_events {
-    // A hub's event: the other end has proved that it knows the key. The owner sends a WELCOME or
-    // calls wire_session_close. (A link is accepted when the WELCOME comes, as a frame.)
+    // Event of a hub: the other end has proved that it knows the key. The owner then sends a
+    // WELCOME or calls wire_session_close. (A link is accepted when it receives the frame WELCOME.)
     void (*opened)(void *user);
-    void (*frame)(void *user, const struct wire_header *h, struct str payload); // after the opening
-    void (*sent)(void *user); // all queued bytes are out, or the window has room again
+    // called for frames after the handshake
+    void (*frame)(void *user, const struct wire_header *h, struct str payload);
+    void (*sent)(void *user); // all queued bytes are sent, or the window has room again
     // The other end or a fault has closed the connection (text gives the reason), at any stage; the
     // owner then calls wire_session_close. why: 0 (closed), -EACCES (wrong key), -EBADMSG
     // (malformed data), -EPROTO (another job or version), or an error of the system.
     void (*closed)(void *user, int why, const char *text);
 };
 
-// How large data travel outside the connection.
+// Describes the transport of large data.
 struct wire_transport_use {
-    const char *name; // of the bulk; "tcp": no bulk
+    const char *name; // name of the bulk; "tcp": no bulk
     const char *why;  // why this end's bulk is not used; otherwise empty
-    uint64_t bytes;   // carried by the bulk
+    uint64_t bytes;   // bytes that the bulk has carried
 };
 
 struct wire_session_options {
     struct wire_loop *loop;
     const struct wire_settings *settings; // must outlive the session
     const struct wire_transport *transport;
-    // NULL: all data go over the connection. A hub's nodes share one bulk; a link has its own
+    // NULL: all data go over the connection. The nodes of a hub share one bulk; each link has its
+    // own
     struct wire_bulk *bulk;
     enum wire_side side;
     struct wire_identity self;
@@ -40,8 +42,8 @@ struct wire_session_options {
     void *user;
 };
 
-// The first is for a hub: takes over an accepted channel (also on failure). The second is for a
-// link: connects.
+// A hub calls the first function, which takes over an accepted channel (also on failure). A link
+// calls the second one, which connects.
 int wire_session_accept(const struct wire_session_options *o, struct wire_channel *channel,
                         struct wire_session **out);
 int wire_session_connect(const struct wire_session_options *o, const char *host, int port,
@@ -51,25 +53,25 @@ int wire_session_connect(const struct wire_session_options *o, const char *host,
 void wire_session_events_set(struct wire_session *s, const struct wire_session_events *events,
                              void *user);
 
-// Sends the reason (may be NULL) to an end that has proved the key, and closes. May be called
-// within any event; no event follows.
+// Sends the reason (may be NULL) if the other end has proved the key, and closes the session. May
+// be called from any event; no event follows.
 void wire_session_close(struct wire_session *s, const char *why);
 
-// Queues a frame after all earlier ones; it goes out before the loop sleeps.
+// Queues a frame after all earlier frames; the session sends it before the loop sleeps.
 void wire_session_send(struct wire_session *s, enum wire_type type, uint32_t id,
                        struct str payload);
 
 // For a link: sends the beginning of `data` as a part of the answer, over the bulk or the
-// connection, and returns its size. 0: try again after `sent`.
+// connection, and returns the number of sent bytes. 0: call it again after `sent`.
 size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str data);
 
-// for a hub's session, which waits for the proof
+// for a hub's session: true while it waits for the other end's proof
 bool wire_session_has_challenged(const struct wire_session *s);
-// valid once it is known
+// valid once the other end has introduced itself
 const struct wire_identity *wire_session_peer(const struct wire_session *s);
 size_t wire_session_queued(const struct wire_session *s);
 int64_t wire_session_began_ns(const struct wire_session *s);
-int64_t wire_session_heard_ns(const struct wire_session *s);
+int64_t wire_session_last_frame_ns(const struct wire_session *s);
 // counts the connection's bytes
 void wire_session_bytes(const struct wire_session *s, uint64_t *in, uint64_t *out);
 struct wire_transport_use wire_session_transport(const struct wire_session *s);

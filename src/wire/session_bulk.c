@@ -1,5 +1,5 @@
-// session_bulk.c - a session's use of a bulk (bulk.h): a link puts pieces and announces them, a hub
-// fetches them and reports the bytes taken.
+// session_bulk.c - a session's use of a bulk (bulk.h). A link puts pieces into its window and
+// announces them; a hub fetches the pieces and reports the bytes that it has taken.
 #include "wire/session_internal.h"
 
 #include "base/log.h"
@@ -21,7 +21,7 @@ void session_bulk_begin(struct wire_session *s)
     struct buf description = {0}, payload = {0};
     s->window = calloc(1, sizeof *s->window);
     if (!s->window || wire_random(s->o.settings, trial, sizeof trial))
-        return; // continues without a bulk
+        return; // the session continues without a bulk
     s->window->memory = s->o.bulk->row->window(s->o.bulk);
     window_lay(s->window, 0, (struct str){(char *)trial, sizeof trial}, &piece);
     m.first = (struct wire_laid){.offset = piece.offset, .size = piece.size};
@@ -40,7 +40,7 @@ void session_bulk_begin(struct wire_session *s)
     buf_free(&payload);
 }
 
-// Sends all pieces that the hub has not taken over the connection, in order.
+// Sends all pieces that the hub has not taken again over the connection, in order.
 static void send_again(struct wire_session *s)
 {
     struct window *w = s->window;
@@ -60,7 +60,7 @@ static int take_use(struct wire_session *s, struct str payload)
     bool was_used = s->bulk_state == BULK_USED;
     s->bulk_state = use.used ? BULK_USED : BULK_BROKEN;
     if (!was_used)
-        window_taken(s->window, s->window->used); // the trial piece
+        window_taken(s->window, s->window->used); // releases the trial piece
     if (use.used) {
         log_info("data go over %s", s->o.bulk->name);
     } else {
@@ -102,7 +102,8 @@ size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str da
              laid.mac);
     wire_laid_write(&laid, &payload);
     if (payload.failed)
-        s->out.failed = true; // bytes of the stream are lost: the connection ends
+        // the piece could not be announced, so the stream has a gap: end the connection
+        s->out.failed = true;
     wire_session_send(s, WIRE_LAID, id, buf_str(&payload));
     buf_free(&payload);
     s->transport_bytes += piece.size;
@@ -134,7 +135,7 @@ static void say_taken(struct wire_session *s, bool whole)
         wire_session_send(s, WIRE_TAKEN, 0, (struct str){(char *)&bytes, sizeof bytes});
 }
 
-// Passes on the complete items.
+// Passes the complete items to the owner.
 static void take_whole(struct wire_session *s)
 {
     struct wire_header h;
@@ -224,7 +225,7 @@ int session_bulk_take(struct wire_session *s, const struct wire_header *h, struc
     case WIRE_PART:
     case WIRE_MISSING:
     case WIRE_END:
-        // Before the trial ends, the window has no part of an answer, and no frame waits for one.
+        // Before the trial ends, the window holds no part of an answer, so frames need not wait.
         r = s->bulk_state >= BULK_USED ? wire_fetches_hold(&s->fetches, h, payload, &kept) : 0;
         return r ? r : !kept;
     default:

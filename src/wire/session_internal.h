@@ -6,8 +6,8 @@
 #include "wire/session.h"
 #include "wire/window.h"
 
-// The state of the bulk. TRIED: a link has described its window, and the hub fetches the first
-// piece; USED: that worked; BROKEN: it did not, or no longer works.
+// The state of the bulk. TRIED: the link has described its window, and the hub fetches the first
+// piece. USED: this fetch has succeeded. BROKEN: it has failed, or a later one has.
 enum bulk_state { BULK_NONE, BULK_TRIED, BULK_USED, BULK_BROKEN };
 
 struct wire_session {
@@ -16,30 +16,31 @@ struct wire_session {
     struct wire_channel *channel; // NULL: closed
     struct wire_handshake handshake;
     bool opened;
-    bool inside;                         // within an event: freed later
-    bool closing;                        // closed by its owner
-    bool over;                           // `closed` was called
-    struct buf in;                       // the beginning of a frame
-    struct buf out;                      // flushed at the end of the loop's round
+    bool inside;                         // an event is running; the session is freed after it
+    bool closing;                        // the event `closed` was called
+    bool over;                           // an incomplete frame
+    struct buf in;                       // frames to send; flushed before the loop sleeps
+    struct buf out;                      // number of frames with a mac
     uint64_t sent_count, received_count; // of frames with a mac
     uint64_t bytes_in, bytes_out;
-    int64_t began_ns, heard_ns;
+    int64_t began_ns, last_frame_ns;
     enum bulk_state bulk_state;
     char why[128]; // why the session is broken
     uint64_t transport_bytes;
-    struct window *window;       // for a link with a bulk
-    struct wire_fetches fetches; // for a hub
+    struct window *window;       // only for a link with a bulk
+    struct wire_fetches fetches; // only for a hub
 };
 
-// Frees a session that its owner has closed and that is not within an event.
+// Frees a session that its owner has closed, unless an event is running.
 void session_free(struct wire_session *s);
 
-// Called for an accepted link: describes its window, if it has one and the hub supports windows.
+// Called when the parent has accepted a link: describes the window, if the link has one and the hub
+// supports windows.
 void session_bulk_begin(struct wire_session *s);
 
-// Takes frames of the bulk, and holds frames that must not overtake pieces being fetched. Returns 0
-// for a frame taken here, 1 for a frame for the owner; after -EBADMSG, -ENOBUFS, -ENOMEM the
-// connection ends.
+// Handles frames of the bulk, and holds frames that must not overtake pieces. Returns 0 for a frame
+// that it has handled or holds, 1 for a frame that the owner must handle. After -EBADMSG, -ENOBUFS
+// and -ENOMEM the connection ends.
 int session_bulk_take(struct wire_session *s, const struct wire_header *h, struct str payload);
 
 #endif

@@ -1,7 +1,8 @@
-// settings.h - the settings of a connection's end: the job's key, times, clocks, randomness.
-//
-// Callers pass all of them; the layer has no globals. Tests supply their own clock and random
+// settings.h - the settings of one end of a connection: the job's key, timeouts, clocks, random
 // numbers.
+//
+// Callers pass all of them, because the layer has no global state. Tests pass their own clock and
+// random numbers.
 #ifndef SONDE_WIRE_SETTINGS_H
 #define SONDE_WIRE_SETTINGS_H
 
@@ -29,7 +30,7 @@ struct wire_settings {
     // 0 = the default. Both ends use the parent's heartbeat and dead times, which it sends in its
     // WELCOME.
     unsigned heartbeat_ms; // 1000: interval of the parent's pings
-    unsigned dead_ms;      // 10000: after this time of silence the other end is dead
+    unsigned dead_ms;      // after this time without a frame, the other end counts as dead
     unsigned handshake_ms; // 5000
     // 100: wait before the second attempt; doubles with each attempt up to retry_max_ms, with a
     // jitter of half
@@ -43,15 +44,15 @@ struct wire_settings {
     void *random_user;
 };
 
-// A copy of `in` with defaults filled in.
+// Returns a copy of `in` with the defaults filled in.
 struct wire_settings wire_settings_of(const struct wire_settings *in);
 
 int64_t wire_monotonic_ns(const struct wire_settings *s);
 int64_t wire_realtime_ns(const struct wire_settings *s);
 int wire_random(const struct wire_settings *s, uint8_t *out, size_t size);
 
-// Reads the key's file: exactly 32 bytes, a regular file of this user without access for others.
-// wire_key_make writes a new one (-EEXIST if it exists).
+// Reads the key's file: exactly 32 bytes, in a regular file of this user that other users cannot
+// access. wire_key_make writes a new key; it returns -EEXIST if the file exists.
 int wire_key_read(const char *path, uint8_t key[WIRE_KEY_BYTES], struct error *e);
 int wire_key_make(const char *path, uint8_t key[WIRE_KEY_BYTES], struct error *e);
 

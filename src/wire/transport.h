@@ -1,7 +1,7 @@
 // transport.h - carries bytes from one process to another: connect, listen, send, receive, close.
 //
-// A channel connects two ends with an ordered stream of bytes both ways; large pieces may go
-// outside it (bulk.h). It knows nothing of frames. All calls and all events happen in the loop's
+// A channel connects two ends with an ordered stream of bytes in both directions; large pieces may
+// go outside it (bulk.h). It knows nothing of frames. All calls and all events happen in the loop's
 // thread. Each transport is a table of functions; tests/unit/wire/test_wire_transport.c tests all
 // of them.
 #ifndef SONDE_WIRE_TRANSPORT_H
@@ -15,9 +15,9 @@ struct wire_channel;
 struct wire_listener;
 
 struct wire_channel_events {
-    void (*opened)(void *user);                    // for a channel made by `connect`
+    void (*opened)(void *user);                    // only for a channel that `connect` has made
     void (*received)(void *user, struct str data); // valid during the call
-    void (*sent)(void *user); // all queued bytes are out; also called within `send`
+    void (*sent)(void *user); // all queued bytes are sent; `send` may call it, too
     // by the other end (0) or a fault (negative errno); no event follows
     void (*closed)(void *user, int why);
 };
@@ -27,13 +27,14 @@ typedef void wire_accept_fn(void *user, struct wire_channel *channel);
 struct wire_transport {
     const char *name;
 
-    // Accepts connections on `address` (numeric; NULL = all) and `port` (0 = any unused one; sets
-    // *port). A new channel has no events: `accepted` must call wire_channel_events_set or
-    // wire_channel_close before it returns.
+    // Accepts connections on `address` (numeric; NULL: all addresses) and *port (0: any unused
+    // port, which it stores in *port). A new channel has no events: `accepted` must call
+    // wire_channel_events_set or wire_channel_close before it returns.
     int (*listen)(struct wire_loop *loop, const char *address, int *port, wire_accept_fn *accepted,
                   void *user, struct wire_listener **out, struct error *e);
 
-    // The same for an already listening socket, which the listener takes over, also on failure.
+    // Like `listen`, with a socket that listens already. The listener takes it over, also on
+    // failure.
     int (*listen_at)(struct wire_loop *loop, int fd, int *port, wire_accept_fn *accepted,
                      void *user, struct wire_listener **out, struct error *e);
 
@@ -49,9 +50,9 @@ struct wire_transport {
     // Takes over `data` (malloc'd) and sends it after all earlier data. Never blocks; queues what
     // cannot go out yet.
     void (*send)(struct wire_channel *c, char *data, size_t size);
-    size_t (*queued)(const struct wire_channel *c); // bytes
+    size_t (*queued)(const struct wire_channel *c); // number of queued bytes
 
-    // Frees the channel; data that the kernel has not taken yet are lost. May be called within any
+    // Frees the channel. Data that the kernel has not accepted yet are lost. May be called from any
     // event; no event follows.
     void (*close)(struct wire_channel *c);
 };

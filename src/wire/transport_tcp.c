@@ -27,7 +27,7 @@ struct wire_listener {
     void *user;
 };
 
-// ---- ends ----
+// ---- closing ----
 
 static void free_when_over(struct wire_channel *c)
 {
@@ -63,10 +63,10 @@ static void fail(struct wire_channel *c, int why)
 
 // ---- receiving ----
 
-static void give_room(uv_handle_t *handle, size_t wanted, uv_buf_t *out)
+static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
     struct wire_channel *c = (struct wire_channel *)handle;
-    (void)wanted;
+    (void)suggested;
     char *room = wire_loop_room(c->loop);
     *out = uv_buf_init(room, room ? WIRE_LOOP_ROOM : 0);
 }
@@ -86,7 +86,7 @@ struct outgoing {
     uv_write_t write; // the first member: the request is the write
     struct wire_channel *channel;
     char *data;
-    size_t size; // the queued part of it
+    size_t size; // the bytes of it that are queued
 };
 
 static void on_written(uv_write_t *write, int status)
@@ -104,7 +104,7 @@ static void on_written(uv_write_t *write, int status)
         c->events->sent(c->user);
 }
 
-// Tries to send at once, because the kernel usually takes all bytes: that saves a request, a
+// Tries to send at once, because the kernel usually accepts all bytes. That saves a request, a
 // callback and a system call.
 static void tcp_send(struct wire_channel *c, char *data, size_t size)
 {
@@ -125,7 +125,7 @@ static void tcp_send(struct wire_channel *c, char *data, size_t size)
             return;
         c->queued -= o->size;
     }
-    // A gap makes the stream unusable: the other end will see a wrong mac.
+    // The gap makes the stream unusable: the other end will find a wrong mac.
     free(data);
     free(o);
 }
@@ -247,14 +247,15 @@ static int listen_and_name(struct wire_listener *l, int *port)
     if (r == 0)
         r = uv_tcp_getsockname(&l->tcp, (struct sockaddr *)&at, &size);
     if (r == 0)
-        *port = ntohs(((struct sockaddr_in *)&at)->sin_port); // at the same place in both families
+        // the port is at the same place in both families
+        *port = ntohs(((struct sockaddr_in *)&at)->sin_port);
     return r;
 }
 
 static int bind_and_listen(struct wire_listener *l, const char *address, int *port)
 {
     struct sockaddr_storage at = {0};
-    // Listens on both address families if the machine has both.
+    // Listen on both address families if the machine has both.
     int r = address ? uv_ip4_addr(address, *port, (struct sockaddr_in *)&at) : -EINVAL;
     if (r)
         r = uv_ip6_addr(address ? address : "::", *port, (struct sockaddr_in6 *)&at);
@@ -308,11 +309,11 @@ static int tcp_listen(struct wire_loop *loop, const char *address, int *port,
     struct wire_listener *l = new_listener(loop, accepted, user);
     if (!l)
         return error_set(e, -ENOMEM, "no memory for a listener");
-    int wanted = *port, r = bind_and_listen(l, address, port);
+    int requested_port = *port, r = bind_and_listen(l, address, port);
     if (r) {
         tcp_stop_listening(l);
         return error_set(e, r, "cannot listen on %s port %d: %s", address ? address : "any address",
-                         wanted, uv_strerror(r));
+                         requested_port, uv_strerror(r));
     }
     *out = l;
     return 0;

@@ -1,4 +1,4 @@
-// tree.h - computes the tree of relays for jobs with more nodes than one hub shall ask.
+// tree.h - computes the tree of relays for jobs with more nodes than one hub should ask.
 //
 //   root ─┬─ 1 ─┬─ F+1
 //         │     ├─ …
@@ -7,9 +7,9 @@
 //         └─ F
 //
 // Member i > 0 is behind member (i - 1) / F; member 0 is the root, whose hub collects everything.
-// No member has more than F children. The tree has the least depth and the fewest relays: with
-// F = 64, 15 of 1,000 members are relays, and 156 of 10,000. Members never change their places, so
-// a change of one touches no other.
+// No member has more than F children. The tree has the least depth and the fewest relays: with F =
+// 64, 15 of 1,000 members are relays, and 156 of 10,000. Members keep their places, so replacing
+// one member does not affect the others.
 #ifndef SONDE_WIRE_TREE_H
 #define SONDE_WIRE_TREE_H
 

@@ -8,9 +8,9 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 bool window_lay(struct window *w, uint32_t id, struct str data, struct window_piece *out)
 {
     uint32_t free = WIRE_WINDOW_BYTES - w->used, to_end = WIRE_WINDOW_BYTES - w->head;
-    uint32_t wanted = data.size < WIRE_LAID_MAX ? (uint32_t)data.size : WIRE_LAID_MAX;
-    uint32_t size = smaller(wanted, smaller(free, to_end));
-    bool worth = size == wanted || size == to_end || size >= WIRE_LAID_MIN;
+    uint32_t piece = data.size < WIRE_LAID_MAX ? (uint32_t)data.size : WIRE_LAID_MAX;
+    uint32_t size = smaller(piece, smaller(free, to_end));
+    bool worth = size == piece || size == to_end || size >= WIRE_LAID_MIN;
     if (size == 0 || !worth || w->count == WINDOW_PIECES_MAX)
         return false;
     *out = (struct window_piece){id, w->head, size};

@@ -4,7 +4,7 @@
 //   0        tail              head           WIRE_WINDOW_BYTES
 //   ├────────┼█████│███│███████┼──────────────┤
 //
-// A piece lies in one stretch: it is cut at the end of the ring.
+// A piece is contiguous: at the end of the ring it is cut.
 #ifndef SONDE_WIRE_WINDOW_H
 #define SONDE_WIRE_WINDOW_H
 
@@ -26,11 +26,11 @@ struct window {
     uint32_t first, count;
 };
 
-// Copies as much of the beginning of `data` as has room. Returns false if the caller must wait
-// until pieces are taken.
+// Copies as much of the beginning of `data` as the window has room for. Returns false if it has no
+// room: the caller must wait until the hub has taken pieces.
 bool window_lay(struct window *w, uint32_t id, struct str data, struct window_piece *out);
 
-// Releases the oldest so many bytes, whole pieces. Returns false if they are not whole pieces.
+// Releases the oldest `bytes` bytes. Returns false if they are not whole pieces.
 bool window_taken(struct window *w, uint32_t bytes);
 
 #endif

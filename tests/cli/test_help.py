@@ -138,7 +138,7 @@ class Mistakes(Place):
         self.one_line(self.sonde("run", "--rate", "nan", "true"), 2, "--rate", "seconds from 0.01 to 3600")
         self.one_line(self.sonde("run", "--port"), 2, "--port needs a value")
         self.one_line(self.sonde("run"), 2, "missing", "sonde run [--] COMMAND")
-        self.one_line(self.sonde("version", "now"), 2, "'now' is too much")
+        self.one_line(self.sonde("version", "now"), 2, "'now' is one argument too many")
         self.one_line(self.sonde("run", "true", env={"SONDE_LEVEL": "9"}), 2, "SONDE_LEVEL", "'9'")
         self.one_line(self.sonde("completion", "tcsh"), 2, "tcsh", "bash, zsh and fish")
 
@@ -183,7 +183,7 @@ class Completion(Place):
         # With the words as bash splits them.
         self.assertEqual(self.complete("sonde", "query", "avg", ":", "lo", line="sonde query avg:lo"), ["loss"])
         self.assertEqual(self.complete("sonde", "query", "loss{rank", "=", "1", line="sonde query loss{rank=1"), ["10"])
-        self.one_line(self.sonde("completion", "bash", "x"), 2, "'x' is too much")
+        self.one_line(self.sonde("completion", "bash", "x"), 2, "'x' is one argument too many")
 
     def in_zsh(self, line):
         """What zsh runs after the Tab key at the end of `line`."""

@@ -305,7 +305,7 @@ class Table(MadeUp):
             (["job"], 1, ["no run is called job; did you mean job1?"]),
         ):
             self.one_line(self.sonde("ls", *arguments), code, *words)
-        self.one_line(self.sonde("rm"), 2, "say which")
+        self.one_line(self.sonde("rm"), 2, "name the runs to remove")
 
     def test_strange_files(self):
         """Files from an editor or another version are skipped, or shown as far as they are

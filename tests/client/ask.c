@@ -1,13 +1,13 @@
-// ask.c - drives src/client/http.h for tests/client/test_http.py: sends requests, and prints the
-// results as JSON lines.
+// ask.c - sends requests with src/client/http.h, and prints the results as JSON lines, for
+// tests/client/test_http.py.
 //
 //   ask URL|- TOKEN|- WHAT PATH [BODY]…
 //
 //   WHAT   get, post
-//          twice     the second time in a child process
-//          cancel    at once
-//          follow    a stream; follow3 stops after three pieces
-//          quiet     a stream on which nothing arrives
+//          twice     sends two requests, the second one in a child process
+//          cancel    sends a request and cancels it at once
+//          follow    reads a stream; follow3 stops after three chunks
+//          quiet     reads a stream until no data arrive
 #include "base/json_writer.h"
 #include "client/target.h"
 
@@ -19,7 +19,8 @@
 
 enum { NAP_MS = 50 };
 
-// Reads at most this many chunks; with 0, until the end. `quiet`: until no data arrives.
+// Reads at most this many chunks of a stream; with 0, to its end. With `quiet`, it stops when no
+// data arrive.
 static int follow(struct http_client *c, const char *path, int most, bool quiet, struct buf *out,
                   struct error *e)
 {

@@ -1,5 +1,5 @@
-// readback TIMES: emits in each way that sonde.h has, and queries the value at once in the same
-// process. Prints how often the answer contained it.
+// readback TIMES: emits with each kind of call in sonde.h, and queries the value at once in the
+// same process. Prints how many answers contained the value.
 #include <sonde.h>
 #include <sonde_client.h>
 
@@ -10,7 +10,7 @@
 
 static struct sonde_client *client;
 
-// The last value of the metric's only series; NaN if it has none.
+// Returns the last value of the metric's only series; NaN if there is none.
 static double last_of(const char *metric)
 {
     struct sonde_query q = {.metric = metric};

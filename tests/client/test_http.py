@@ -1,5 +1,5 @@
-"""src/client/http.h with servers of every kind: finding a job, the data on the wire, and
-failures."""
+"""Tests src/client/http.h with servers of every kind: how it finds a job, the requests that it
+sends, and failures."""
 
 import contextlib
 import http.server
@@ -62,7 +62,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            # A client that has read enough hangs up.
+            # A client that has read enough closes the connection.
             with contextlib.suppress(OSError):
                 for i in range(int(self.server.pieces)):
                     self.wfile.write(b"7\r\nline %d\n\r\n" % (i % 10))
@@ -99,7 +99,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class UnixServer(socketserver.ThreadingUnixStreamServer):
-    """The server behind a node's relay."""
+    """A server on a Unix socket, like a node's relay."""
 
     daemon_threads = True
 
@@ -179,7 +179,7 @@ class Asking(Http):
     def test_the_token_is_for_a_server_that_knows_it(self):
         with Server() as s:
             self.ask(s.url, "twice", token="secret")
-            # Each connection has a proof of its own, and carries the token only afterwards.
+            # On each connection, the client requests a proof, and sends the token only after it.
             for connection in s.connections:
                 said = [(where, token) for client, where, token in s.asked if client == connection]
                 self.assertIn("/sonde/v1/proof", said[0][0])
@@ -190,7 +190,8 @@ class Asking(Http):
             self.assertEqual([token for _, _, token in s.asked], [None])
 
     def test_through_a_tunnel(self):
-        """The server names another address than the one that the client has connected to."""
+        """The address in the server's proof differs from the one to which the client has
+        connected."""
         file = self.root / "token"
         file.write_text("from-file-" + "x" * 32 + "\n")
         file.chmod(0o600)
@@ -228,7 +229,7 @@ class Finding(Http):
             env = {"SONDE_URL": s.url, "SONDE_TOKEN_FILE": str(file)}
             self.assertEqual(json.loads(self.ask("-", env=env)["body"])["authorization"], f"Bearer {token}")
             self.assertEqual(json.loads(self.ask(s.url, env=env)["body"])["authorization"], f"Bearer {token}")
-            # The token of this job must not go to another server.
+            # The client must not send this job's token to another server.
             self.assertIsNone(json.loads(self.ask(other.url, env=env)["body"])["authorization"])
             file.chmod(0o640)
             self.fails(self.ask("-", env=env), "EPERM", "chmod 600")
@@ -252,7 +253,7 @@ class Finding(Http):
 
 
 class OtherNodes(Http):
-    """A node other than the job's first one, with a server that listens on loopback there."""
+    """The client is on another node than the job's first one, whose server listens on loopback."""
 
     def setUp(self):
         super().setUp()
@@ -274,7 +275,7 @@ class OtherNodes(Http):
                 self.assertEqual((answer["rc"], answer["url"], json.loads(answer["body"])["authorization"]), ("", "http://127.0.0.1:1", None))
             answers = self.ask("-", "twice", env=self.around)
             self.assertEqual([a["rc"] for a in answers], ["", "", ""])
-            # The relay checks the server's proof: the client does not request one.
+            # The client requests no proof, because the relay checks that of the server.
             self.assertEqual({(path, token) for _, path, token in s.asked}, {("/echo", None)})
             stream = self.ask("-", "follow", "/stream", env=self.around)
             self.assertEqual(stream["body"].count("line"), 5)
@@ -282,15 +283,15 @@ class OtherNodes(Http):
 
     def test_only_where_it_is_meant(self):
         with UnixServer(self.socket) as s, Server() as other:
-            # Another address, an explicit token for any server at the address, a server that does
-            # not listen on loopback, and another job's folder.
+            # The client does not use the relay for another address, with an explicit token, for a
+            # server that does not listen on loopback, or with another job's folder.
             self.fails(self.ask("http://127.0.0.1:2", env=self.around), "ECONNREFUSED")
             self.fails(self.ask("http://127.0.0.1:1/?token=abc", env=self.around), "ECONNREFUSED")
             self.assertEqual(self.ask(other.url, env=self.around)["status"], 200)
             self.fails(self.ask("-", env=self.around | {"SONDE_URL": "http://sonde.invalid:1"}), "EHOSTUNREACH")
             self.fails(self.ask("-", env=self.around | {"SONDE_JOB": "another"}), "ECONNREFUSED", "SONDE_RUN_DIR", "http.sock")
             self.fails(self.ask("-", env=self.around | {"SONDE_JOB": "../sonde"}), "ECONNREFUSED")
-            # A base folder that is open to others may contain any user's socket.
+            # A base folder that others may enter could contain another user's socket.
             self.folder.parent.chmod(0o755)
             self.fails(self.ask("-", env=self.around), "ECONNREFUSED")
             self.assertEqual(s.asked, [])
@@ -320,7 +321,7 @@ class Https(Http):
             answers = self.ask(url, "twice", env={"SONDE_CA": str(certificate)})
             self.assertEqual([a["rc"] for a in answers], ["", "", ""])
             self.fails(self.ask(url, env={"SONDE_CA": str(self.root / "none.pem")}), "EKEYREJECTED", "certificates")
-            # A host name that the certificate lacks.
+            # The certificate does not contain this host name.
             self.fails(self.ask(url.replace("127.0.0.1", "localhost"), env={"SONDE_CA": str(certificate)}), "EKEYREJECTED")
 
 

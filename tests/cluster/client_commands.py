@@ -1,5 +1,5 @@
-"""Query commands on the nodes of running jobs: tests for the class Cluster (test_cluster.py), in
-its lab. They compare the output of commands with the responses over HTTP."""
+"""Tests of the class Cluster (test_cluster.py): query commands on the nodes of running jobs. They
+compare the output of commands with the responses over HTTP."""
 
 import csv
 import io
@@ -14,35 +14,35 @@ from lab import until
 AROUND = ("SONDE_URL", "SONDE_TOKEN_FILE", "SONDE_SOCKET", "SONDE_JOB", "SONDE_RUN_DIR", "SONDE_NODELIST")
 
 
-# For tests that do not depend on the transport of nodes' data: over TCP alone.
+# Marks tests that do not depend on the transport of nodes' data; they run over TCP only.
 once = unittest.skipIf(os.environ.get("LAB_TRANSPORT", "tcp") != "tcp" and "LAB_ALL" not in os.environ, "moves no data: clients on other nodes use TCP")
 
 
 class ClientCommands:
     def around(self, job="sleep 1000"):
-        """The environment of a job's command."""
+        """Returns sonde's variables in the environment of a job's command."""
         (pid,) = self.running(job)
         return dict(line.split("=", 1) for line in open(f"/proc/{pid}/environ").read().split("\0") if line.startswith(AROUND))
 
     def running(self, command):
-        """The process on n1 that executes this command itself."""
+        """Returns the processes on n1 whose whole command line is this command."""
         return [pid for pid, text in self.lab.processes("n1", command).items() if text == command]
 
     def sonde(self, host, *arguments, env=None, code=0, err=""):
-        """The output of a command; checks its exit code, and its stderr without the line about the
-        target."""
+        """Runs sonde on a host and returns its output; checks its exit code, and its stderr without
+        the line about the target."""
         done = self.lab.run(host, "sonde", *arguments, env=env)
         said = [line for line in done.stderr.splitlines() if not line.startswith("sonde: running job")]
         self.assertEqual((done.returncode, "\n".join(said)), (code, err), (host, arguments, done.stderr, done.stdout))
         return done.stdout
 
     def each_way(self, env):
-        """From the first node and from another one, through the run folder there and through the
-        environment of the job."""
+        """Returns pairs of a host and an environment: the first node and another one; without and
+        with the job's environment. Without it, a command finds the job by its run folder."""
         return (("n1", None), ("n1", env), ("n3", None), ("n3", env))
 
     def steps(self, slow):
-        """A value per node and round, 10 s apart; one node becomes slow."""
+        """Emits a value per node and round, 10 s apart; one node becomes slow."""
         begin = int(time.time()) - 1000
         for i, host in enumerate(self.hosts):
             lines = "".join(f"put step_seconds {begin + 10 * r} {(1 + 0.01 * ((7 * r + 3 * i) % 5)) * (2 if host == slow and r >= 20 else 1)}\n" for r in range(40))
@@ -78,7 +78,7 @@ class ClientCommands:
             self.assertEqual({m["member"]: m["state"] for m in found["members"]}, {"host=n1": "good", "host=n2": "slow", "host=n3": "good"})
             (job,) = json.loads(self.sonde(host, "status", "--json", env=around))
             self.assertIn("3 nodes  level 1 ", self.sonde(host, "top", "--once", env=around))
-            # Through another node, a tunnel would not reach the server.
+            # A tunnel through another node would not reach the server.
             self.assertEqual(job["tunnel"] != "", host == "n1" and not options, job)
             self.assertEqual(([n["host"] for n in job["nodes"]], job["missing"]), (list(self.hosts), ""))
             self.assertGreaterEqual(job["points"], 3 * 41)
@@ -97,7 +97,7 @@ class ClientCommands:
             answer = json.loads(self.sonde(host, "query", "--json", "max:custom{host=*}", env=around, err=missing))
             self.assertEqual([s["tags"]["host"] for s in answer], ["n1", "n3"])
             self.sonde(host, "query", "--strict", "max:custom{host=*}", env=around, err=missing, code=4)
-            # The other nodes have all requested data.
+            # This query needs no data of the missing node.
             self.sonde(host, "query", "--strict", "max:custom{host=n1}", env=around)
             listed = json.loads(self.sonde(host, "query", "--list", "--json", "--strict", env=around, err=missing, code=4))
             self.assertEqual({s["tags"]["host"] for s in listed if s["metric"] == "custom"}, {"n1", "n3"})
@@ -114,7 +114,7 @@ class ClientCommands:
         self.stop(run)
 
     def socket(self, host, *arguments, uid=0):
-        """(status, answer) of a request through the run folder's socket of a host."""
+        """Sends a request through the socket in a host's run folder; returns (status, answer)."""
         path = next((f"/tmp/sonde-0/{p.parent.name}/http.sock" for p in self.lab.file(host, "/tmp/sonde-0").glob("*/http.sock")), "/none")
         asked = self.lab.run(host, "setpriv", f"--reuid={uid}", "--clear-groups", "curl", "-sS", "-w", "\\n%{http_code}", "--unix-socket", path, *arguments)
         body, _, status = asked.stdout.rpartition("\n")
@@ -122,8 +122,8 @@ class ClientCommands:
 
     @once
     def test_the_way_to_the_first_node(self):
-        """The socket in a run folder: who may use it, for which requests, and what is
-        transferred."""
+        """The socket in a run folder takes only permitted requests of the job's own user, and
+        forwards them to the first node."""
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--telemetry-level=1", "--no-record", "sleep", "1000")
         self.up()
         self.all_answer()
@@ -131,23 +131,24 @@ class ClientCommands:
         status, body = self.socket("n3", nodes)
         self.assertEqual((status, [n["host"] for n in json.loads(body)["nodes"]]), (200, list(self.hosts)))
         self.assertEqual(self.lab.run("n1", "ls", *(f"/tmp/sonde-0/{p.name}" for p in self.lab.file("n1", "/tmp/sonde-0").iterdir())).stdout.count("http.sock"), 0)
-        # Another user: the folder is closed; if it were open, the socket would refuse.
+        # Another user cannot enter the folder; if the folder is open, the socket refuses the user.
         status, body = self.socket("n3", nodes, uid=65534)
         self.assertEqual(status, 0, body)
         self.lab.run("n3", "sh", "-c", "chmod 755 /tmp/sonde-0 /tmp/sonde-0/*; chmod 777 /tmp/sonde-0/*/http.sock")
         status, body = self.socket("n3", nodes, uid=65534)
         self.assertEqual((status, json.loads(body)["error"]["message"]), (503, "only the job's own user may use this socket"))
         self.lab.run("n3", "sh", "-c", "chmod 700 /tmp/sonde-0 /tmp/sonde-0/*")
-        # It counts neither as a program on the first node nor as a page of another server.
+        # The first node trusts such a request neither as a local program's nor as one of a foreign
+        # web page.
         status, body = self.socket("n3", "-d", '{"script":"rate=1 echo 1"}', "http://127.0.0.1:4242/sonde/v1/collectors")
         self.assertEqual((status, json.loads(body)["error"]["message"]), (403, "only programs on this machine may send this request"))
         for header in ("Origin: http://evil.example", "Sec-Fetch-Site: cross-site", "Host: evil.example"):
             self.assertEqual(self.socket("n3", "-H", header, nodes)[0], 403, header)
-        # A killed relay is started again, and makes the socket again.
+        # A killed relay is restarted and makes the socket again.
         for pid in self.lab.processes("n3", "sonde relay "):
             os.kill(pid, signal.SIGKILL)
         until(lambda: self.socket("n3", nodes)[0] == 200, "the next relay leads there")
-        # A node that cannot reach the first one.
+        # A node that cannot reach the first node says so.
         self.lab.partition("n3")
         status, body = self.socket("n3", nodes)
         self.assertEqual(status, 503, body)
@@ -188,7 +189,7 @@ sonde query --list --strict >/dev/null && echo $(hostname) has all
         self.all_answer(four)
         answer = json.loads(self.sonde("n4", "query", "--strict", "--json", "max:custom{host=*}"))
         self.assertEqual([s["tags"]["host"] for s in answer], four)
-        # Bypassing its relay.
+        # When n2, the relay of n4, is cut off, n4 reaches the first node without it.
         self.lab.partition("n2")
         until(lambda: (self.ask("/sonde/v1/nodes")[0] or "").startswith("n2 ("), "n2 is missing")
         until(lambda: [s["tags"]["host"] for s in json.loads(self.lab.run("n4", "sonde", "query", "--json", "max:custom{host=*}").stdout)] == ["n1", "n3", "n4"], "the others answer")
@@ -199,7 +200,7 @@ sonde query --list --strict >/dev/null && echo $(hostname) has all
     def test_two_jobs_at_once(self):
         for name, seconds in (("one", "1001"), ("two", "1002")):
             self.start("env", f"SONDE_JOB={name}", "sonde", "run", "--hosts=n[1-3]", "--telemetry-level=1", "--no-record", "sleep", seconds)
-            # One after the other, because jobs are listed by the starts of their commands.
+            # The jobs start one after the other, because they are listed in that order.
             until(lambda seconds=seconds: self.running(f"sleep {seconds}"), f"the command of {name} runs")
         for i, job in enumerate(("one", "two")):
             for host in self.hosts:

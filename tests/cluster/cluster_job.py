@@ -1,4 +1,5 @@
-"""A job of the lab: starts it, queries it, and checks what it leaves behind."""
+"""Functions for tests of the lab: start a job, query it, and check that it leaves nothing
+behind."""
 
 import contextlib
 import json
@@ -31,14 +32,14 @@ CONNECT_TIME = "import socket, sys, time; t = time.monotonic(); socket.create_co
 CUSTOM = "/api/query?start=1h-ago&no_annotations&m=max:custom%7Bhost=*%7D"
 SERVICES = ("munged", "slurmd", "slurmctld", "sshd:", "host.py", "slurmstepd")
 TRANSPORT = os.environ.get("LAB_TRANSPORT", "tcp")
-# the name in a status
+# The name of the transport in the status of a node.
 WAY = {"tcp": "tcp", "fabric:tcp": "fabric:tcp;ofi_rxm", "fabric:shm": "fabric:shm"}[TRANSPORT]
 LABS = int(os.environ.get("LAB_COUNT", "3"))
 EMITTED = 6000  # random values of about 48 KB, three times the minimum for a fabric
 
 
 def moves_no_data(why):
-    """A test that does not depend on the transport of nodes' data: once, over TCP, is enough."""
+    """Marks a test that does not depend on the transport of nodes' data: it runs only over TCP."""
     return unittest.skipIf(TRANSPORT != "tcp" and "LAB_ALL" not in os.environ, f"moves no data: {why}")
 
 
@@ -56,7 +57,7 @@ class ClusterJob:
         for host in self.lab.names:
             self.lab.heal(host)
             self.lab.slow(host)
-        # during the test
+        # If a process still runs, the test has failed.
         failed = any(process.poll() is None for process in self.started)
         for host in HOSTS if failed else []:
             self.lab.kill(host)
@@ -67,7 +68,7 @@ class ClusterJob:
         try:
             if not failed:
                 self.nothing_left()
-        finally:  # a failed test does not affect the next one
+        finally:  # so that a failed test does not affect the next one
             for host in self.lab.names:
                 for pid in self.ours(host):
                     os.kill(pid, signal.SIGKILL)
@@ -75,7 +76,7 @@ class ClusterJob:
         self.lab.idle()
 
     def slurm(self, *arguments, nodes=3, host="n1", env=None, timeout=60):
-        """salloc … sonde run …"""
+        """Runs salloc … sonde run …"""
         return self.lab.run(host, "salloc", "--quiet", f"-N{nodes}", "sonde", "run", *arguments, env=env, timeout=timeout)
 
     def ssh(self, *arguments, env=None, timeout=60):
@@ -87,43 +88,44 @@ class ClusterJob:
         return process
 
     def script(self, text):
-        """A command that all hosts can see."""
+        """Makes a script that all hosts can see; returns its path on the hosts."""
         path = self.lab.shared / f"{self.id().rsplit('.', 1)[1]}.sh"
         path.write_text("#!/bin/sh\n" + text)
         path.chmod(0o755)
         return f"/mnt/shared/{path.name}"
 
     def warning(self, run):
-        """The next line of a run, after its first one."""
+        """Returns the next line of a run's stderr, without the one that shows the page's
+        address."""
         return next(line for line in iter(run.stderr.readline, "") if "shows its page" not in line)
 
     def hears(self, run, words):
-        """The next line of a run, after its first one, and without those in which agents report a
-        busy machine."""
+        """Waits for a line with these words on a run's stderr. Before it, only the line with the
+        page's address and reports of a busy machine may appear."""
         for line in iter(run.stderr.readline, ""):
             if words in line:
                 return
             self.assertRegex(line, "shows its page|does not answer and is left out", words)
-        self.fail(f"it has ended without a word of: {words}")
+        self.fail(f"the run has ended without the message: {words}")
 
     def ours(self, host):
-        """The processes on a host, without its services."""
+        """Returns the processes on a host, without its services."""
         return {pid: text for pid, text in self.lab.processes(host).items() if not any(word in text for word in SERVICES)}
 
     def left(self, host):
-        """Files in a host's folder of running jobs, and named memory. The base folder of runs
-        stays, empty."""
+        """Returns the files in a host's /tmp, and its named shared memory. The empty base folder of
+        runs stays and does not count."""
         base = self.lab.file(host, "/tmp/sonde-0")
         return [str(path) for folder in ("/tmp", "/dev/shm") for path in self.lab.file(host, folder).rglob("*") if path != base]
 
     def nothing_left(self):
-        """No process of ours, no file, no memory."""
+        """Waits until no process of ours, no file and no shared memory is left."""
         def clean():
             return not any(self.ours(host) or self.left(host) for host in self.lab.names)
         until(clean, lambda: f"hosts are clean: {[(h, self.ours(h), self.left(h)) for h in self.lab.names]}")
 
     def series(self, path):
-        """(metric, host) → number of points, in a path of the shared folder."""
+        """Returns (metric, host) → number of points, for a recording in the shared folder."""
         listed = self.lab.run("n1", "sonde", "query", "--list", "--json", path)
         self.assertEqual(listed.returncode, 0, listed.stderr)
         return {(s["metric"], s["tags"].get("host")): s["points"] for s in json.loads(listed.stdout)}
@@ -141,14 +143,15 @@ class ClusterJob:
             self.assertTrue(self.agents(host), host)
 
     def stop(self, process):
-        """Sends Ctrl-C, and returns the run's output."""
+        """Sends SIGINT to the run, as Ctrl-C does; returns its output."""
         for pid, text in self.lab.processes("n1", "sonde run").items():
             if "salloc" not in text and "nsenter" not in text:
                 os.kill(pid, signal.SIGINT)
         return process.communicate(timeout=60)
 
     def ask(self, path):
-        """(missing, answer) of the job on n1; None while no server answers."""
+        """Sends a request to the job on n1; returns (missing nodes, answer), or (None, None) while
+        no server answers."""
         asked = self.lab.run("n1", "python3", "-c", ASK, path)
         if asked.returncode != 0:
             return None, None
@@ -157,7 +160,8 @@ class ClusterJob:
         return missing, answer
 
     def all_answer(self, hosts=HOSTS):
-        """Every host has a point of its own in one answer, and no node is missing."""
+        """Emits a point on each host, and waits until one answer contains all of them and no node
+        is missing."""
         for i, host in enumerate(hosts):
             put = self.lab.run(host, "sonde", "put", "custom", str(i))
             self.assertEqual(put.returncode, 0, put.stderr)
@@ -171,32 +175,31 @@ class ClusterJob:
         self.assertEqual([(a["tags"]["host"], max(a["dps"].values())) for a in seen[1]], [(host, i) for i, host in enumerate(hosts)])
 
     def emit(self, points=EMITTED, hosts=HOSTS):
-        """Emits this many points of a metric on hosts, through their agents, and waits for all of
-        them."""
+        """Emits this many points on each host, through its agent."""
         lines = "".join(f"emitted {random.random()}\n" for _ in range(points))
         for host in hosts:
             put = self.lab.run(host, "sonde", "put", stdin=lines)
             self.assertEqual(put.returncode, 0, put.stderr)
 
     def much(self, host):
-        """More points than fit into a window, or on a disk of 4 MB."""
+        """Emits more points than fit into a window, or on a disk of 4 MB."""
         lines = "".join(f"random {int.from_bytes(os.urandom(6), 'big')}\n" for _ in range(500000))
         self.assertEqual(self.lab.run(host, "sonde", "put", stdin=lines).returncode, 0)
 
     def private(self, folder, hosts=HOSTS):
-        """Removes a host's private folder after the test."""
+        """Removes a private folder of each host after the test."""
         for host in hosts:
             self.addCleanup(self.lab.run, host, "rm", "-rf", folder)
 
     def copies(self, folder):
-        """Transferred recordings in a folder of n1: they do not show which series were sampled
-        together."""
+        """Returns the recordings in a folder of n1 that were transferred there. Unlike an agent's
+        own file, such a copy has no sets (series that were sampled together)."""
         read = self.lab.run("n1", "sonde", "inspect", "--json", folder)
         self.assertEqual(read.returncode, 0, read.stderr)
         return sorted(os.path.basename(f["path"]) for f in json.loads(read.stdout) if f["sets"] == 0)
 
     def replayed(self, folder, path):
-        """The answer of `sonde replay` with a folder on n1."""
+        """Runs `sonde replay` with a folder on n1; returns its answer to a request."""
         replay = self.start("sonde", "replay", folder)
         url, token = replay.stderr.readline().split()[1].split("/?token=")
         code = "import json, sys, urllib.request; print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers={'Authorization': 'Bearer ' + sys.argv[2]})).read().decode())"
@@ -208,13 +211,13 @@ class ClusterJob:
         return json.loads(asked.stdout)
 
     def settled(self, way=WAY):
-        """Data of n2 and n3 use the expected transport."""
+        """Waits until the data of n2 and n3 use the expected transport."""
         until(lambda: [self.hub_nodes().get(host, {}).get("transport") for host in ("n2", "n3")] == [way] * 2, lambda: f"data go over {way}: {self.hub_nodes()}")
 
     @contextlib.contextmanager
     def moving(self, least=EMITTED * 4, way=WAY, hosts=("n2", "n3")):
-        """Checks that the block transfers this many bytes from each of these hosts, over the fabric
-        if one is used."""
+        """Checks that the block transfers more than `least` bytes from each host over the fabric,
+        or none if the transport is TCP."""
         self.settled(way)
         before = self.moved()
         yield
@@ -224,18 +227,18 @@ class ClusterJob:
             self.assertTrue(moved > least if way != "tcp" else moved == 0, (host, way, moved))
 
     def brought(self, err):
-        """The hosts whose emitted points reached the first node outside of its connections, from
-        the output of a verbose run."""
+        """Reads the output of a verbose run; returns the hosts whose emitted points reached the
+        first node over the fabric."""
         moved = re.findall(rf"(\d+) bytes of (n\d) came over {WAY}$", err, re.MULTILINE)
         return sorted(host for count, host in moved if int(count) > EMITTED * 4)
 
     def data_over(self, way=WAY):
-        """The large answers of n2 and n3 use this transport."""
+        """Checks that large answers of n2 and n3 use this transport."""
         with self.moving(100000, way):
             self.data_comes()
 
     def data_comes(self):
-        """Large answers of n2 and n3 are complete."""
+        """Waits until large answers of n2 and n3 are complete."""
         metric, now_ms = f"large{time.monotonic_ns()}", int(time.time() * 1000)
         points = "".join(f"put {metric} {now_ms - i} {random.random()}\n" for i in range(20000))
         (self.lab.shared / "points").write_text(points)

@@ -1,5 +1,5 @@
-"""Dumps and recordings of all nodes, also while nodes, cables, disks or the aggregator fail: tests
-of the class Cluster (test_cluster.py), in its lab."""
+"""Tests of the class Cluster (test_cluster.py): dumps and recordings of all nodes, also while
+nodes, cables, disks or the aggregator fail."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from lab import until
 
 
 class DumpFailures:
-    def test_a_dump_is_the_job_in_files(self):
+    def test_a_dump_has_all_data_of_the_job(self):
         self.private("/root/dumped")
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
         self.up()
@@ -20,7 +20,7 @@ class DumpFailures:
         self.emit()
 
         def sampled(start, hosts=HOSTS):
-            """The hosts have had samples of their CPUs since then."""
+            """True if each host has sampled its CPUs since `start`."""
             found = self.ask(f"/api/query?ms&start={start}&m=none:cpu_percent%7Bhost=*%7D")[1]
             return found and [a["tags"]["host"] for a in found] == hosts
         until(lambda: sampled("1h-ago"), "every host has sampled")
@@ -35,13 +35,13 @@ class DumpFailures:
         live = self.ask(path)[1]
         self.assertEqual([(a["metric"], a["tags"].get("host")) for a in live], [*(("emitted", h) for h in HOSTS), *(("cpu_percent", h) for h in HOSTS), ("emitted", None)])
         self.assertEqual(self.replayed("/root/dumped", path), live)
-        # A second one, after one of the nodes has ended: its file stays, the others' are new.
+        # A second dump after the end of one node keeps that node's file and replaces the others.
         before = {h: self.lab.file("n1", f"/root/dumped/{h}.sonde").stat().st_ino for h in HOSTS}
         self.lab.kill("n3")
         self.hears(run, "node n3 is lost")
-        until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == ["n3"], "n3 is missed")
+        until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == ["n3"], "n3 is missing")
         later_ms = int(time.time() * 1000)
-        until(lambda: sampled(later_ms, ["n1", "n2"]), "there is something new")
+        until(lambda: sampled(later_ms, ["n1", "n2"]), "the other hosts have new samples")
         done = self.lab.run("n1", "sonde", "dump", "--to", "/root/dumped")
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertIn("no data of node n3: not connected", done.stderr)
@@ -58,7 +58,7 @@ class DumpFailures:
         (relay,) = self.lab.processes("n3", "sonde relay ")
         os.kill(relay, signal.SIGSTOP)
         dump = self.start("sonde", "dump", "--to", "dumped")
-        until(lambda: self.ask("/sonde/v1/status")[1]["dump"].get("files") == 2, "the others are through")
+        until(lambda: self.ask("/sonde/v1/status")[1]["dump"].get("files") == 2, "the files of the other nodes are complete")
         self.lab.kill("n3")
         out, err = dump.communicate(timeout=60)
         self.assertEqual(dump.returncode, 4, err)
@@ -69,7 +69,7 @@ class DumpFailures:
         self.ssh("--no-record", "true")
 
     def much_to_dump(self):
-        """A run over three hosts, where n2 has so much data that a dump takes a while."""
+        """Starts a run on three hosts, where n2 has so much data that a dump takes a while."""
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
         self.private("/root/dumped")
         self.up()
@@ -79,8 +79,7 @@ class DumpFailures:
         return run
 
     def dumping(self, host):
-        """Starts a dump and waits until some of a host's data have arrived, shortly before all of
-        them."""
+        """Starts a dump and waits until the first data of a host have arrived."""
         folder = self.lab.file("n1", "/root/dumped")
         for unfinished in folder.glob(f"{host}.*.part"):
             unfinished.unlink()
@@ -88,10 +87,10 @@ class DumpFailures:
         until(lambda: any(folder.glob(f"{host}.*.part")) or dump.poll() is not None, "the dump is under way", pause_s=0.001)
         return dump
 
-    @unittest.skipIf(TRANSPORT == "fabric:shm", "memory has no cable")
+    @unittest.skipIf(TRANSPORT == "fabric:shm", "shared memory needs no cable that could be cut")
     def test_a_cable_that_is_cut_in_a_dump(self):
-        """The node's pending reads are given up; the other nodes' data arrive as before, and its
-        own as well after it is back."""
+        """The dump gives up the pending reads of the unreachable node. The other nodes' data still
+        arrive, and those of the node arrive after it is back."""
         run = self.much_to_dump()
         self.lab.slow("n2", delay_ms=50)
         dump = self.dumping("n2")
@@ -109,8 +108,8 @@ class DumpFailures:
         self.stop(run)
 
     def test_an_aggregator_that_dies_in_a_dump(self):
-        """Twice: whatever it was doing at that moment, the nodes connect to the next one, and their
-        data arrive as before."""
+        """The aggregator is killed during two dumps. Each time, the nodes connect to the next
+        aggregator, and their data still arrive."""
         run = self.much_to_dump()
         for _ in range(2):
             dump = self.dumping("n2")
@@ -163,8 +162,8 @@ class DumpFailures:
         self.stop(run)
 
     def test_every_nodes_recording_is_on_the_first(self):
-        """All data up to the agents' ends are there, with --record on a private disk of the first
-        node."""
+        """With --record on a private disk of the first node, all data up to the end of each agent
+        arrive there."""
         self.private("/root/kept")
         run = self.start("sonde", "run", "--verbose", "--hosts=n[1-3]", "--record=/root/kept", "sleep", "1000")
         self.up()
@@ -195,14 +194,15 @@ class DumpFailures:
         self.assertEqual(self.brought(err), ["n2", "n3"] if WAY != "tcp" else [], err)
         self.assertEqual(sorted(p.name for p in self.lab.file("n1", "/root/kept").iterdir()), [*(f"{h}.sonde" for h in four), "run.json"])
 
-    def test_a_recording_that_cannot_come_stays(self):
-        """Another file has the name of n2's; n3 has a private folder of that name."""
+    def test_a_recording_that_cannot_be_transferred_stays(self):
+        """The recording of n2 stays on n2, because its name is taken in the target folder; n3 has a
+        private folder with the target's name."""
         self.private("/root/kept")
         self.lab.run("n1", "sh", "-c", "mkdir /root/kept && echo mine > /root/kept/n2.sonde")
         self.lab.run("n3", "mkdir", "/root/kept")
         done = self.lab.run("n1", "sonde", "run", "--hosts=n[1-3]", "--record=/root/kept", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, "the recording of node n2 could not be brought here: .*n2.sonde is there already")
+        self.assertRegex(done.stderr, "the recording of node n2 could not be brought here: .*n2.sonde already exists")
         self.assertIn("recorded on the other nodes", done.stderr)
         self.assertEqual(self.lab.file("n1", "/root/kept/n2.sonde").read_text(), "mine\n")
         self.assertEqual(sorted(p.name for p in self.lab.file("n1", "/root/kept").iterdir()), [*(f"{h}.sonde" for h in HOSTS), "run.json"])

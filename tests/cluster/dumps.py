@@ -1,5 +1,5 @@
-"""Second dumps, and recordings of nodes that leave early: tests of the class Cluster
-(test_cluster.py), in its lab."""
+"""Tests of the class Cluster (test_cluster.py): second dumps, and recordings of nodes that leave
+early."""
 
 import json
 import os
@@ -12,21 +12,21 @@ from lab import until
 
 class Dumps:
     def dump(self, to):
-        """host → the result of `sonde dump` for its file."""
+        """Runs `sonde dump`; returns host → the result for the host's file."""
         done = self.lab.run("n1", "sonde", "dump", "--to", to, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         return {f["host"]: f for f in json.loads(done.stdout)["files"]}
 
     def put(self, host, metric, count):
-        """Consecutive points, the newest now."""
+        """Emits `count` points, one a millisecond, the newest now."""
         now_ms = int(time.time() * 1000)
         lines = "".join(f"put {metric} {now_ms - i} {random.random()}\n" for i in range(count, 0, -1))
         done = self.lab.run(host, "sonde", "put", stdin=lines)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_second_dump_moves_what_is_new(self):
-        """Also for a node behind a relay; over a damaged copy; and at the end, into the recording's
-        folder."""
+        """A second dump transfers only new data, also from a node behind a relay. It repairs a
+        damaged copy. The recordings replace the copies at the end of the run."""
         four = [*self.hosts, "n4"]
         self.private("/root/kept", four)
         self.private("/root/fresh", four)
@@ -40,7 +40,7 @@ class Dumps:
         self.assertEqual({f["state"] for f in first.values()}, {"copied"})
         for host in four:
             self.put(host, "late", 100)
-        # The connections count the transferred bytes, too.
+        # The counters of the connections agree that little was transferred.
         before = self.hub_nodes()["n2"]
         second = self.dump("/root/kept")
         after = self.hub_nodes()["n2"]
@@ -49,7 +49,7 @@ class Dumps:
             self.assertLess(second[host]["new_bytes"], first[host]["new_bytes"] / 10, host)
         both = sum(after[way] - before[way] for way in ("bytes_in", "bytes_out", "transport_bytes"))
         self.assertLess(both, (first["n2"]["new_bytes"] + first["n4"]["new_bytes"]) / 4)
-        # A part of n3's copy is lost.
+        # A part of n3's copy is overwritten.
         path = self.lab.file("n1", "/root/kept/n3.sonde")
         with path.open("r+b") as file:
             file.seek(path.stat().st_size // 2)
@@ -71,8 +71,8 @@ class Dumps:
         self.assertEqual([[series[(metric, h)] for h in four] for metric in ("many", "late", "last")], [[30000] * 4, [100] * 4, [10] * 4])
 
     def test_a_dump_into_a_shared_folder_is_no_obstacle(self):
-        """If all nodes see the recording's folder, their own files replace the copies there: at
-        once for a node that leaves, at the end for the others."""
+        """If all nodes share the recording's folder, a node's own file replaces its copy there: at
+        once for a node that leaves, at the end of the run for the others."""
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--record", self.record, "sleep", "1000")
         self.up(["n1", "n2"])
         self.all_answer(["n1", "n2"])
@@ -80,7 +80,7 @@ class Dumps:
         self.assertEqual(self.copies(self.record), ["n1.sonde", "n2.sonde"])
         self.post("/sonde/v1/reboot", {"hosts": ["n2"]})
         until(lambda: self.copies(self.record) == ["n1.sonde"], "n2 has moved its file there")
-        until(lambda: self.agents("n3"), "n3 is in its place")
+        until(lambda: self.agents("n3"), "n3 has replaced n2")
         self.all_answer(["n1", "n3"])
         _, err = self.stop(run)
         self.assertNotIn("on the other nodes", err)
@@ -89,8 +89,8 @@ class Dumps:
         self.assertEqual(self.copies(self.record), [])
 
     def test_nodes_that_leave_bring_their_recordings(self):
-        """One node is excluded; one falls silent, is left behind, and comes back later; one is
-        killed, and reported."""
+        """One node is excluded. One falls silent, is left out, and comes back later. One is killed
+        and reported."""
         four = [*self.hosts, "n4"]
         self.private("/root/kept", four)
         (self.lab.shared / "walk").unlink(missing_ok=True)
@@ -140,10 +140,10 @@ class Dumps:
                          [("attempt0", "n1"), ("attempt0", "n2"), ("attempt1", "n1"), ("attempt1", "n3"), ("attempt2", "n1")])
         for host in ("n2", "n3"):
             self.assertFalse(self.lab.file(host, "/root/kept").exists(), host)
-        # cleans up after the killed node
+        # This run cleans up after the killed node.
         self.lab.run("n4", "sonde", "run", "--no-record", "true")
 
-    def test_a_node_that_leaves_and_whose_file_cannot_come_keeps_it(self):
+    def test_a_leaving_node_keeps_a_file_that_cannot_be_transferred(self):
         self.private("/root/kept")
         (self.lab.shared / "walk").unlink(missing_ok=True)
         self.lab.run("n1", "sh", "-c", "mkdir /root/kept && echo mine > /root/kept/n2.sonde")
@@ -153,7 +153,7 @@ class Dumps:
         self.post("/sonde/v1/reboot", {"hosts": ["n2"]})
         _, err = run.communicate(timeout=60)
         self.assertEqual(run.returncode, 0, err)
-        self.assertRegex(err, "the recording of node n2 could not be brought here: .*n2.sonde is there already")
+        self.assertRegex(err, "the recording of node n2 could not be brought here: .*n2.sonde already exists")
         self.assertIn("recorded on the other nodes: n2:/root/kept/n2.sonde", err)
         self.assertEqual(self.lab.file("n1", "/root/kept/n2.sonde").read_text(), "mine\n")
         self.assertEqual(self.lab.run("n2", "sonde", "inspect", "/root/kept").returncode, 0)

@@ -1,13 +1,11 @@
 """The first process of a host of the lab, or of its switch: process 1 of its own namespaces
 (network, name, mounts, processes, IPC).
 
-It reads its configuration, one line of JSON, from its standard input, makes private folders for the
-host, starts the services, and reaps orphans. It ends when its standard input is closed, for
-whatever reason; then the kernel ends every process of the host, and removes its mounts and its
-network.
+The process reads its configuration, one line of JSON, from its standard input, makes private
+folders for the host, starts the services, and reaps orphans. It ends when its standard input is
+closed. Then the kernel ends every process of the host, and removes the mounts and the network.
 
-If hosts share memory, the switch is process 1 of all of them: the description of a host then
-applies to the switch, and all share one /dev/shm.
+If hosts share memory, the switch is process 1 of all of them, and all use one /dev/shm.
 """
 
 import json
@@ -21,7 +19,7 @@ import sys
 
 MEMORY = "/dev/shm"
 PRIVATE = ["/tmp", "/run", "/root", "/var/tmp", "/var/spool", "/var/log"]
-# the kernel's folders, and the lab's own: they contain no files of the machine's owner
+# Folders of the kernel and of the lab. They contain no files of the machine's owner.
 SPARED = ("/proc/", "/sys/", "/dev/", "/mnt/")
 OPEN_TO_ALL = ["/tmp", "/var/tmp", MEMORY]
 
@@ -35,22 +33,22 @@ def mount_empty(folder):
 
 
 def mounted():
-    """The mount points, in the order in which they were mounted."""
+    """Returns the mount points, in the order in which they were mounted."""
     with open("/proc/self/mountinfo") as f:
         return [line.split()[4].encode().decode("unicode_escape").encode("latin-1").decode() for line in f]
 
 
 def bind(source, target):
-    """Uses a descriptor, because the source's path may be hidden by now, and `mount` would resolve
-    it again."""
+    """Mounts the folder of an open descriptor at `target`. Its path may be hidden by another mount,
+    so --no-canonicalize keeps `mount` from resolving it."""
     subprocess.run(["mount", "--no-canonicalize", "--bind", f"/proc/self/fd/{source}", target], check=True, stdin=subprocess.DEVNULL, pass_fds=[source])
 
 
 def mount(lab, shares_memory, folders):
-    """All hosts share /mnt. Folders that a program may write to are private to the host. The rest
-    of the machine is read-only."""
+    """Mounts the host's folders: /mnt is shared by all hosts, folders to which programs may write
+    are private, and everything else is read-only."""
     seen = {name: os.open(path, os.O_PATH | os.O_DIRECTORY) for name, path in folders.items()}
-    # now, because a bind from a read-only mount is read-only
+    # These binds precede the read-only remounts, because a bind of a read-only mount is read-only.
     run("mount", "--bind", f"{lab}/mnt", "/mnt")
     for name in ("hosts", "slurm"):
         run("mount", "--bind", f"{lab}/etc/{name}", f"/etc/{name}")

@@ -1,10 +1,10 @@
-"""A cluster on one machine: hosts in namespaces of their own over one bridge, with a real munge,
-Slurm and sshd.
+"""A cluster on one machine: hosts with their own namespaces are connected by a bridge, with a real
+munge, Slurm and sshd.
 
-It does not touch the machine: no named namespace, no file outside one temporary folder, no address
-in the machine's network. A host lives as long as its first process (host.py), which ends with this
-one, even after kill -9; the kernel then removes everything else. So any number of labs can run side
-by side, and none is left over.
+The lab changes nothing on the machine: it makes no named namespace, no file outside one temporary
+folder, and no address in the machine's network. A host lives as long as its first process
+(host.py). That process ends with this one, even after kill -9, and the kernel then removes
+everything else. So any number of labs can run side by side, and none is left over.
 
     switch   a network namespace that holds only the bridge
     ctl      10.77.0.10   slurmctld
@@ -13,13 +13,12 @@ by side, and none is left over.
 /tmp, /run, /root, /var/log, /var/spool, /dev/shm of a host are private and empty. The hosts share
 /mnt: /mnt/bin (sonde, emitter), /mnt/shared (for tests), /mnt/log, and /mnt/folders/NAME, the
 machine's folders that a test names. Everything else of the machine is read-only on a host, so that
-no command there, whatever it removes, can damage the machine's files: the project's folder may be
-under /tmp or in the home of its owner.
+no command there can damage the machine's files. A test needs this because the project's folder may
+be under /tmp or in the home of its owner.
 
-The lab chooses the transport of nodes' data: every sonde on a host gets it as SONDE_TRANSPORT. For
-libfabric's shm, the hosts share exactly two things, which belong to the switch: /dev/shm, where the
-provider has named memory, and process ids, which it uses to copy between processes
-(process_vm_readv).
+The lab chooses the transport of nodes' data and passes it to every sonde in SONDE_TRANSPORT. For
+libfabric's shm, the hosts share two things of the switch: /dev/shm, where the provider has named
+memory, and its process ids, with which the provider copies between processes (process_vm_readv).
 """
 
 import ctypes
@@ -36,7 +35,7 @@ import time
 
 PATIENCE_S = 60
 PREFIX = "sonde-lab-"
-LOCK = "sonde-lab.lock"  # marks a folder as made by a lab
+LOCK = "sonde-lab.lock"  # a file that marks its folder as a lab's
 HERE = pathlib.Path(__file__).resolve().parent
 SLOW_LINK = HERE / "slow_link.py"
 TOOLS = ["ip", "nsenter", "unshare", "mount", "munged", "slurmctld", "slurmd", "srun", "salloc", "sbatch", "sshd", "ssh", "ssh-keygen", "mpirun"]
@@ -114,8 +113,8 @@ def send(number, pids):
             pass
 
 
-def is_over(pid):
-    """True also for a zombie, which has closed its files."""
+def has_ended(pid):
+    """Returns True if the process has ended; a zombie has, because its files are closed."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
     except OSError:
@@ -123,14 +122,14 @@ def is_over(pid):
 
 
 def skip_if(reason):
-    """Ends the suite as skipped if there is a reason."""
+    """Ends the suite as skipped if `reason` is not None."""
     if reason:
         print(f"skipped: {reason}")
         sys.exit(77)
 
 
 def why_not(transport="tcp"):
-    """The reason to skip the suite here, or None."""
+    """Returns the reason to skip the suite here, or None."""
     if os.geteuid() != 0:
         return "the lab needs root (namespaces with mounts)"
     missing = [tool for tool in TOOLS if not shutil.which(tool, path=ENVIRONMENT["PATH"])]
@@ -142,7 +141,7 @@ def why_not(transport="tcp"):
     if tried.returncode == 0 and not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "the lab needs /dev/net/tun (slow links)"
     if transport != "tcp" and os.environ.get("FABRIC") != "yes":
-        # a build with libfabric finds it, or fails
+        # A build with -Dfabric=enabled would have failed without libfabric.
         return "this sonde was built without libfabric (tools/deps build)"
     if tried.returncode != 0:
         return f"namespaces are not permitted here ({tried.stderr.strip().splitlines()[-1] if tried.stderr.strip() else 'unshare failed'})"
@@ -150,12 +149,13 @@ def why_not(transport="tcp"):
 
 
 def die_with_us():
-    """Kills the calling process when its parent ends, for whatever reason."""
+    """Makes the kernel kill the calling process when its parent ends."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _lock(root, make=0):
-    """A lab holds the lock of its folder while it lives. None: another process holds it."""
+    """Takes the lock of a lab's folder, which a lab holds while it lives. Returns None if another
+    process holds it."""
     fd = os.open(root / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | make, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -169,8 +169,8 @@ def _lock(root, make=0):
 
 
 def sweep():
-    """Removes the folders of killed labs, whose hosts have ended with them. A folder without a
-    lab's lock file is not a lab's, whatever its name."""
+    """Removes the folders of killed labs, whose hosts have ended with them. A folder without the
+    lock file stays, because it is not a lab's, even if its name is like one."""
     for root in pathlib.Path(tempfile.gettempdir()).glob(PREFIX + "*"):
         try:
             lock = _lock(root)
@@ -194,7 +194,7 @@ def _make_root():
 
 
 class Host:
-    """One host: `pid` is its first process, in this machine's numbering."""
+    """A host; `pid` is the id of its first process on this machine."""
 
     def __init__(self, name, process, log):
         self.name, self.process, self.log, self.pid = name, process, log, None
@@ -214,8 +214,8 @@ class Host:
 
 
 class Lab:
-    """Use as with Lab(binaries) as lab: … The hosts see each of `folders` (name → path), read-only,
-    as /mnt/folders/NAME."""
+    """A cluster, used as in `with Lab(binaries) as lab: …`. The hosts see each of `folders`
+    (name → path), read-only, as /mnt/folders/NAME."""
 
     def __init__(self, binaries, names=("n1", "n2", "n3"), transport="tcp", folders=None):
         self.names = names
@@ -240,7 +240,7 @@ class Lab:
         self.close()
 
     def close(self):
-        """Idempotent."""
+        """Ends all hosts and removes the lab's folder. A second call does nothing."""
         for name in list(self.slow_links):
             self.slow(name)
         for host in [*self.hosts.values()] + ([self.switch] if self.switch else []):
@@ -259,7 +259,7 @@ class Lab:
             os.close(self.lock)
             self.lock = None
 
-    # ---- building
+    # ---- setup
 
     def _write(self, binaries):
         for folder in ("mnt/bin", "mnt/shared", "mnt/log", "mnt/ssh", "mnt/etc", "etc/slurm"):
@@ -294,7 +294,8 @@ class Lab:
             command = [*own, "--pid", "--fork", "--kill-child"]
         path = self.root / f"mnt/log/{name}.log"
         with path.open("w") as log:
-            # Without its folder's name, which `processes` would find, too.
+            # A relative path: `processes` must not find this process by a word in the folder's
+            # name.
             process = subprocess.Popen([*command, "python3", "host.py"], cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=die_with_us)
         return Host(name, process, path)
 
@@ -332,14 +333,15 @@ class Lab:
         return "".join(f"\n--- {p.name}\n" + p.read_text(errors="replace")[-1500:] for p in sorted((self.root / "mnt/log").iterdir()))
 
     def _switch(self, *command, **more):
-        # From outside: `ip` finds the host's process through this machine's /proc.
+        # Only the network namespace is entered, so that `ip` still sees this machine's /proc and
+        # finds the host's process there.
         return subprocess.run(["nsenter", "--target", str(self.switch.pid), "--net", *command], text=True, **{"check": True} | more)
 
-    # ---- using
+    # ---- commands, processes and files of the hosts
 
     @property
     def shared(self):
-        """The folder that hosts see as /mnt/shared."""
+        """Returns the folder that hosts see as /mnt/shared."""
         return self.root / "mnt/shared"
 
     def _inside(self, name, command, env):
@@ -347,7 +349,7 @@ class Lab:
         return ["nsenter", "--target", str(self.hosts[name].pid), "--mount", "--uts", "--ipc", "--net", "--pid", "env", "-i", "-C", "/root", *words, *map(str, command)]
 
     def run(self, name, *command, env=None, stdin=None, timeout=PATIENCE_S):
-        """Runs a command on a host to its end."""
+        """Runs a command on a host and waits for its end."""
         return subprocess.run(self._inside(name, command, env), input=stdin if stdin is not None else "", capture_output=True, text=True, timeout=timeout)
 
     def start(self, name, *command, env=None):
@@ -356,10 +358,10 @@ class Lab:
                                 start_new_session=True, preexec_fn=die_with_us)
 
     def processes(self, name, word=""):
-        """Processes of a host (pid on this machine → command line) whose command line contains
-        `word`."""
-        # Processes in the host's network belong to it; one that entered from outside, and waits for
-        # its command there, has other namespaces of process ids.
+        """Returns the processes of a host (pid on this machine → command line) whose command line
+        contains `word`."""
+        # A host's processes have its namespaces of network and process ids. nsenter, which waits
+        # outside for the end of a command, has only that of the network.
         def spaces(pid):
             return [os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("net", "pid")]
         home = spaces(self.hosts[name].pid)
@@ -379,12 +381,12 @@ class Lab:
         return found
 
     def file(self, name, path):
-        """A path of a host, as seen from this machine."""
+        """Returns a host's path as seen from this machine."""
         return pathlib.Path(f"/proc/{self.hosts[name].pid}/root{path}")
 
     def clear(self, name, *folders):
-        """Empties folders that the lab made. Removes nothing outside the lab, on another file
-        system or behind a link."""
+        """Empties folders that the lab made. It removes nothing outside the lab, nothing on another
+        file system, and nothing behind a link."""
         for folder in folders:
             if folder not in CLEARED:
                 raise ValueError(f"{folder} is not a folder of the lab's")
@@ -394,8 +396,8 @@ class Lab:
         for point in (line.split()[4] for line in mounts):
             if any(point.startswith(folder + "/") for folder in folders):
                 raise RuntimeError(f"cannot clear {' '.join(folders)} of host {name}: {point} is mounted there")
-        # If the process id now belongs to another process, the command would run outside of the
-        # lab; so it checks the lab's name.
+        # If the host's process id has been reused, the command would run outside the lab. So it
+        # first compares the lab's name.
         cleared = self.run(name, "sh", "-c", '[ "$(cat /mnt/lab)" = "$0" ] && exec find "$@" -xdev -mindepth 1 -delete', self.root.name, *folders)
         if cleared.returncode != 0:
             raise RuntimeError(f"cannot clear {' '.join(folders)} of host {name}: {cleared.stderr}")
@@ -409,10 +411,11 @@ class Lab:
         self._switch("ip", "link", "set", "dev", f"v-{name}", "up")
 
     def slow(self, name, delay_ms=0, loss_percent=0):
-        """Delays each frame from and to the host, or loses some. Both 0: restores the link."""
+        """Delays each frame from and to the host, and drops some. If both are 0, restores the
+        link."""
         link = self.slow_links.pop(name, None)
         if link:
-            link.communicate()  # closes its standard input
+            link.communicate()  # closes its standard input, which ends it
         if delay_ms or loss_percent:
             subprocess.run(["nsenter", "--target", str(self.hosts[name].pid), "--net", "python3", SLOW_LINK, "plain", "eth0"], check=True)
             link = subprocess.Popen(["nsenter", "--target", str(self.switch.pid), "--net", "python3", SLOW_LINK, "carry", f"v-{name}", "br0", str(delay_ms), str(loss_percent)],
@@ -422,15 +425,15 @@ class Lab:
                 raise RuntimeError(f"no slow link to {name}")
 
     def kill(self, name, spare=("munged", "slurmd", "slurmctld", "sshd", "host.py")):
-        """Simulates a node's death for its programs: all of its processes end at once. Its services
-        stay, so that it can be used again."""
+        """Simulates the death of a node: kills all of its processes at once, except the services,
+        so that the node can be used again."""
         def running():
             return {pid for pid, command in self.processes(name).items() if not any(word in command for word in spare)}
-        # All are stopped first, because a process that notices another's end would restart it.
+        # All processes are stopped first, because a running one would restart a killed one.
         killed = set()
         while new := running() - killed:
             send(signal.SIGSTOP, new)
             killed |= new
         send(signal.SIGKILL, killed)
-        # A process that waits for the disk lives until then, and keeps its locks.
-        until(lambda: all(map(is_over, killed)), f"what was killed on {name} is gone")
+        # A process that waits for the disk ends only after that, and keeps its locks until then.
+        until(lambda: all(map(has_ended, killed)), f"the killed processes on {name} have ended")

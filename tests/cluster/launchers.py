@@ -1,5 +1,5 @@
-"""Starting jobs: under Slurm, over ssh, with Open MPI, from files of hosts: tests of the class
-Cluster (test_cluster.py), in its lab."""
+"""Tests of the class Cluster (test_cluster.py): starts of jobs under Slurm, over ssh, with Open
+MPI, and from files of hosts."""
 
 import json
 import os
@@ -9,8 +9,8 @@ import time
 from cluster_job import ASK, CONNECT_TIME, HOSTS, moves_no_data
 from lab import until
 
-# Another user on a host, while jobs start there: reads every process' /proc, connects to every
-# listening port, silently and with data, and prints all that it got.
+# A program of another user on a host where a job starts: it reads /proc of each process, connects
+# to each listening port, with and without sending data, and prints everything that it read.
 SPY = """
 import os, socket, sys, threading
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
@@ -61,18 +61,18 @@ class Launchers:
         self.assertEqual(asked.returncode, 0, asked.stderr)
         return json.loads(asked.stdout)[2]
 
-    @moves_no_data("a few points, and what is told to agents")
+    @moves_no_data("only a few points and messages to agents")
     def test_collectors_run_on_every_node(self):
-        """Also on a node that is swapped in, and after a restart of the agent; a stopped one runs
-        nowhere."""
+        """A collector also runs on a replacement node and after a restart of the agent. A stopped
+        collector runs nowhere."""
         def where(metric="where"):
-            """host → the process"""
+            """Returns host → the collector's process id, which the collector emits as its value."""
             found = self.ask(f"/sonde/v1/series?match={metric}&latest")[1].get("series", [])
             return {s["tags"]["host"]: s["value"] for s in found}
 
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--listen=0.0.0.0", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")
         self.assertEqual(run.stdout.readline(), "n1,n2\n")
-        # Refused over the network, so the first node sends the request itself.
+        # The request is refused over the network, so the first node itself has to send it.
         url = self.lab.run("n1", "sh", "-c", "cat /tmp/sonde-*/*/job.json").stdout
         url = json.loads(url)["url"]
         self.assertIn("http://n1:", url)
@@ -86,12 +86,12 @@ class Launchers:
         first = where()["n1"]
         self.post("/sonde/v1/reboot", {"hosts": ["n2"]})
         self.assertEqual(run.stdout.readline(), "n1,n3\n")
-        until(lambda: "n3" in where(), lambda: f"points of the node that was swapped in: {where()}")
+        until(lambda: "n3" in where(), lambda: f"points of the replacement node: {where()}")
         self.assertNotIn("n3", where("other"))
-        self.assertEqual(where()["n1"], first)  # it was not restarted
+        self.assertEqual(where()["n1"], first)  # the collector was not restarted
         before = where()["n3"]
         os.kill(self.agents("n3")[0], signal.SIGKILL)
-        until(lambda: where().get("n3", before) != before, lambda: f"the new agent of n3 runs it: {where()}")
+        until(lambda: where().get("n3", before) != before, lambda: f"the new agent of n3 runs the collector: {where()}")
         self.stop(run)
 
     @moves_no_data("all nodes share the recording's folder")
@@ -132,8 +132,8 @@ class Launchers:
 
     @moves_no_data("all nodes share the recording's folder")
     def test_slurm_ends_the_job(self):
-        """Like scancel and the time limit: SIGTERM to all steps, later SIGKILL. The recorded data
-        is there."""
+        """scancel, like the time limit, sends SIGTERM to all steps, and SIGKILL later. The
+        recording keeps its data."""
         script = self.lab.shared / "batch.sh"
         script.write_text(f"#!/bin/sh\n#SBATCH -N3 --output=/mnt/shared/batch.out\nexec sonde run --record {self.record} sleep 1000\n")
         submitted = self.lab.run("n1", "sbatch", "--parsable", "/mnt/shared/batch.sh")
@@ -147,8 +147,8 @@ class Launchers:
 
     @moves_no_data("all nodes share the recording's folder")
     def test_login_node(self):
-        """salloc on a machine outside of the job: the command runs there, and all nodes have
-        agents."""
+        """salloc is called on a machine outside the job: the command runs there, and all nodes of
+        the job have agents."""
         done = self.lab.run("n1", "salloc", "--quiet", "-N2", "--nodelist=n2,n3", "sonde", "run", "--record", self.record, "sh", "-c",
                        "hostname; echo {sonde:nodelist}; srun --overlap sonde put where 1")
         self.assertEqual((done.returncode, done.stdout), (0, "n1\nn2,n3\n"), done.stderr)
@@ -166,8 +166,8 @@ class Launchers:
 
     @moves_no_data("the start is the same")
     def test_token_and_key_are_seen_by_nobody_else(self):
-        """They are sent to the nodes on the standard input of srun: other users of the hosts see
-        nothing of it, wherever they look or connect."""
+        """The nodes receive token and key on the standard input of srun. Other users of the hosts
+        find them neither in /proc nor at any port."""
         for host in HOSTS[:2]:
             self.lab.run(host, "rm", "-f", "/tmp/over")
         spies = [self.lab.start(host, "python3", "-c", SPY, "/tmp/over") for host in HOSTS[:2]]
@@ -190,13 +190,13 @@ class Launchers:
         for ports, *seen in said:
             self.assertGreater(int(ports), 1)
             everything = b"\0".join(bytes.fromhex(line) for line in seen)
-            self.assertIn(b"sonde\0agent\0", everything)  # it did look
+            self.assertIn(b"sonde\0agent\0", everything)  # the spy has read command lines
             for secret in (token.encode(), key, key.hex().encode()):
                 self.assertNotIn(secret, everything)
 
     @moves_no_data("no run begins")
     def test_ranks_of_real_launchers(self):
-        """The rank that libsonde finds, under srun and mpirun and a stand-in for torchrun."""
+        """libsonde finds the rank under srun, mpirun, and a stand-in for torchrun."""
         torchrun = self.lab.shared / "torchrun.py"
         torchrun.write_text("import os, subprocess, sys\n"
                             "for local in range(2):\n"
@@ -230,7 +230,7 @@ class Launchers:
         self.assertEqual(done.stdout, "n1,n2,n3|n1 n2 n3|3|/tmp/sonde-0/over-ssh/hostfile|{x}\nn1\nn2\nn3\n")
         kept = "/root/.local/state/sonde/runs/over-ssh"
         self.assertNotIn("recorded on the other nodes", done.stderr)
-        # Everything is on the first node, and nothing is left on the others.
+        # All recordings are on the first node, and none is left on the others.
         self.assertEqual(sorted(p.name for p in self.lab.file("n1", kept).iterdir()), [*(f"{host}.sonde" for host in HOSTS), "run.json"])
         series = self.series("over-ssh")
         for host in HOSTS:
@@ -248,7 +248,7 @@ class Launchers:
 
     @moves_no_data("the command ends at once, nothing is recorded")
     def test_a_name_twice(self):
-        """The address of a node whose name is in the list, too: one node."""
+        """A list with a node's name and its address counts as one node."""
         done = self.lab.run("n1", "sonde", "run", "--no-record", "--hosts=n1,n2,10.77.0.12", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, "node (n2|10.77.0.12) has not come up")
@@ -269,7 +269,7 @@ class Launchers:
         self.assertIn("n9 did not come up, and the run is --strict", done.stderr)
 
     @moves_no_data("no other node comes up")
-    def test_no_sonde_there(self):
+    def test_no_sonde_on_the_nodes(self):
         done = self.ssh("--no-record", "--remote-sonde=/nowhere/sonde", "--", "echo", "{nodelist}")
         self.assertEqual((done.returncode, done.stdout), (0, "n1\n"), done.stderr)
         self.assertIn("node n2 has not come up", done.stderr)

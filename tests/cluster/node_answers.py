@@ -1,5 +1,5 @@
-"""All nodes in one answer: a tree of relays, the nodes that are asked, transports, clocks, tunnels:
-tests of the class Cluster (test_cluster.py), in its lab."""
+"""Tests of the class Cluster (test_cluster.py): answers with the data of all nodes, trees of
+relays, the choice of nodes for a request, transports, clocks, and tunnels."""
 
 import json
 import os
@@ -18,7 +18,7 @@ class NodeAnswers:
         self.all_answer()
         self.data_over()
         self.assertEqual([n["host"] for n in self.ask("/sonde/v1/nodes")[1]["nodes"]], HOSTS)
-        # The job's key is a secret.
+        # No process has the job's key, which is a secret, in its command line.
         (folder,) = self.lab.file("n1", "/tmp/sonde-0").iterdir()
         key = (folder / "key").read_bytes().hex()
         for host in HOSTS:
@@ -32,12 +32,12 @@ class NodeAnswers:
         self.stop(run)
 
     def hub_nodes(self):
-        """host → the hub's data about it."""
+        """Returns host → its entry in the hub's status."""
         answer = self.ask("/sonde/v1/status")[1]
         return {n["host"]: n for n in answer["hub"]["nodes"]} if answer else {}
 
     def moved(self):
-        """host → bytes of n2 and n3 outside of their connections."""
+        """Returns host → bytes that n2 and n3 transferred over the fabric."""
         nodes = self.hub_nodes()
         return {host: nodes[host]["transport_bytes"] for host in ("n2", "n3")}
 
@@ -46,12 +46,12 @@ class NodeAnswers:
         self.up()
         self.all_answer()
         self.data_over()
-        # A relay that dies is started again.
+        # A killed relay is restarted.
         (pid,) = self.lab.processes("n2", "sonde relay ")
         os.kill(pid, signal.SIGKILL)
         self.hears(run, "node n2: the relay has ended (signal 9 (Killed)); starting it again")
         self.all_answer()
-        # A missing node is reported within a request's timeout, and is back afterwards.
+        # An unreachable node is reported within a request's timeout, and answers again afterwards.
         self.lab.partition("n2")
         missing, answer = self.ask(CUSTOM)
         self.assertIn(missing, ("n2 (late)", "n2 (not connected)"))
@@ -59,13 +59,13 @@ class NodeAnswers:
         self.lab.heal("n2")
         self.all_answer()
         self.data_over()
-        # On every node, sonde open leads to the first one, where the server is.
+        # On every node, sonde open prints the address of the first node, where the server is.
         for node in ("n1", "n3"):
             opened = self.lab.run(node, "env", "SSH_CONNECTION=a b c d", "sonde", "open")
             self.assertEqual(opened.returncode, 0, opened.stderr)
             self.assertRegex(opened.stdout, r"^http://127\.0\.0\.1:(\d+)/\?token=\w+\non another machine, there first: ssh -NL \1:127\.0\.0\.1:\1 n1\n$")
         self.assertIn(" n1\n", self.lab.run("n3", "sonde", "open").stdout)
-        # A client without the key does not count as a node.
+        # A relay without the right key is refused.
         port = self.ask("/sonde/v1/status")[1]["hub"]["port"]
         job = self.ask("/sonde/v1/status")[1]["job"]
         self.lab.run("n3", "sh", "-c", "umask 077; head -c 32 /dev/zero > /tmp/wrong-key; mkdir /tmp/nothing")
@@ -78,8 +78,8 @@ class NodeAnswers:
         self.stop(run)
 
     def test_a_tree(self):
-        """With a fanout of 2, the fourth node is reached through the second one; if that is
-        missing, directly."""
+        """With a fanout of 2, the first node reaches the fourth one through the second one, or
+        directly if the second one is missing."""
         four = [*HOSTS, "n4"]
         run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--node-timeout=2", "--node-deadline=5", "--no-record", "sleep", "1000")
         self.up(four)
@@ -91,7 +91,7 @@ class NodeAnswers:
         until(lambda: connected() == behind, lambda: f"n4 is behind n2: {connected()}")
         self.data_over()
         # A missing relay affects its children only for a short time: n4 counts as missing until the
-        # launcher has informed it.
+        # launcher tells it to connect to the first node.
         self.lab.partition("n2")
         missing, _ = self.ask(CUSTOM)
         self.assertIn(missing, ("n2 (late), n4 (late: its relay is missing)", "n2 (late)", "n2 (not connected)"))
@@ -100,7 +100,7 @@ class NodeAnswers:
         self.lab.heal("n2")
         self.all_answer(four)
         until(lambda: connected() == behind, lambda: f"n4 is behind n2 again: {connected()}")
-        # A relay that dies is started again, and its children reconnect.
+        # A killed relay is restarted, and its children reconnect.
         (pid,) = self.lab.processes("n2", "sonde relay ")
         os.kill(pid, signal.SIGKILL)
         self.all_answer(four)
@@ -109,7 +109,7 @@ class NodeAnswers:
         self.stop(run)
 
     def asked(self, m):
-        """The nodes that the hub asks for this, and the answer."""
+        """Sends a query; returns the nodes to which the hub sent it, and the answer."""
         def questions():
             return {host: n["questions"] for host, n in self.hub_nodes().items()}
         before = questions()
@@ -118,21 +118,21 @@ class NodeAnswers:
         return sorted(host for host, count in questions().items() if count > before[host]), answer
 
     def test_only_nodes_that_can_have_the_data_are_asked(self):
-        """n1 asks n2 and n3 directly, and n4 through n2."""
+        """The hub is on n1. It sends queries to n2 and n3 directly, and to n4 through n2."""
         four = [*HOSTS, "n4"]
         run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--no-record", "sleep", "1000")
         self.up(four)
         self.all_answer(four)
-        until(lambda: self.asked("max:custom{host=n1}")[0] == [], "all have told whose series they hold")
+        until(lambda: self.asked("max:custom{host=n1}")[0] == [], "the hub knows the hosts in the series of each node")
         for hosts, asked in [("*", ["n2", "n3"]), ("n1", []), ("n2", ["n2"]), ("n3", ["n3"]), ("literal_or(n1|n3)", ["n3"]), ("n4", ["n2"]), ("regexp([34]$)", ["n2", "n3"])]:
             self.assertEqual(self.asked(f"max:custom{{host={hosts}}}")[0], asked, hosts)
-        # A point with the host n1, put on n3, and on n4 behind its relay: found a moment later.
+        # A point with the tag host=n1 that was put on another node, n3 or n4, is soon found.
         for value, (host, asked) in enumerate([("n3", ["n3"]), ("n4", ["n2", "n3"])]):
             put = self.lab.run(host, "sonde", "put", "custom", str(100 + value), "host=n1", f"on={host}")
             self.assertEqual(put.returncode, 0, put.stderr)
             until(lambda: [max(a["dps"].values()) for a in self.asked("max:custom{host=n1}")[1]] == [100 + value], "it is found")
             self.assertEqual(self.asked("max:custom{host=n1}")[0], asked)
-        # After all nodes were asked once, it is always found.
+        # Once a query without the new host has found a new series, a query with it finds it, too.
         for i in range(3):
             for host in ("n3", "n4"):
                 self.lab.run(host, "sonde", "put", "custom", "1", f"host=x{i}", f"by={host}")
@@ -141,9 +141,9 @@ class NodeAnswers:
         self.stop(run)
 
     @unittest.skipUnless(TRANSPORT == "tcp", "needs hosts that share no memory")
-    def test_shared_memory_reaches_as_far_as_the_machine(self):
-        """libfabric's shm: nodes that share memory with the hub use it; the others' data come over
-        TCP, with a message that gives the reason."""
+    def test_nodes_without_shared_memory_use_tcp(self):
+        """With libfabric's shm, nodes on the machine of the hub use shared memory. The data of
+        other nodes come over TCP, with a message that gives the reason."""
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "--transport=fabric:shm", "sleep", "1000")
         self.up()
         self.all_answer()
@@ -156,13 +156,13 @@ class NodeAnswers:
                                       f"--job={status['job']}", "--transport=fabric:shm", "/tmp/beside"))
         until(lambda: self.hub_nodes().get("beside", {}).get("transport") == "fabric:shm", lambda: f"memory is shared: {self.hub_nodes()}")
         for pid, text in self.lab.processes("n1", "--host=beside").items():
-            if not text.startswith("timeout "):  # which ends by itself
+            if not text.startswith("timeout "):  # `timeout` ends after its child
                 os.kill(pid, signal.SIGTERM)
         self.lab.run("n1", "rmdir", "/tmp/beside")
         out, err = self.stop(run)
         self.assertIn("data of n2 come over TCP, not over fabric:shm: ", err)
 
-    @moves_no_data("there is none")
+    @moves_no_data("the run is refused")
     def test_an_unavailable_transport_is_refused(self):
         done = self.ssh("--no-record", "--transport=fabric:cxi", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -179,7 +179,7 @@ class NodeAnswers:
         asked = self.lab.run("n1", "python3", "-c", ASK.replace("headers=", "data=b'{\"hosts\":[\"n2\"]}', headers="), "/sonde/v1/reboot")
         self.assertEqual(json.loads(asked.stdout)[2]["hosts"], ["n2"], asked.stderr)
         self.assertEqual(run.stdout.readline(), "n1,n3\n")
-        # Its replacement is asked, and the other node does not count as missing.
+        # Queries go to the replacement, and n2 does not count as missing.
         until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == [] and [n["host"] for n in self.ask("/sonde/v1/nodes")[1]["nodes"]] == ["n1", "n3"], "n3 is in its place")
         self.up(["n1", "n3"])
         self.stop(run)
@@ -195,7 +195,7 @@ class NodeAnswers:
         self.assertLess(abs(nodes["n2"]["clock_offset_seconds"] - 0.25), 0.02 + nodes["n2"]["clock_offset_error_seconds"])
         metrics = self.lab.run("n1", "python3", "-c", ASK.replace("json.loads(answer.read())", "answer.read().decode()"), "/metrics").stdout
         self.assertRegex(metrics, r'clock_offset_seconds\{host=\\"n2\\"\} 0\.2')
-        # A new connection later, without another message.
+        # After a reconnection, there is no second message.
         (pid,) = self.lab.processes("n2", "sonde relay ")
         os.kill(pid, signal.SIGKILL)
         self.hears(run, "the relay has ended")
@@ -210,18 +210,18 @@ class NodeAnswers:
 
     @moves_no_data("it is about HTTP")
     def test_a_reverse_tunnel(self):
-        # Both addresses of localhost there, because ssh needs only one.
+        # Takes the port at each address of localhost, because one free address is enough for ssh.
         taken = self.lab.start("n2", "python3", "-c", "import signal, socket; a = [socket.create_server((i[4][0], 5151), family=i[0]) for i in "
                           "socket.getaddrinfo(None, 5151, type=socket.SOCK_STREAM)]; print('up', flush=True); signal.pause()")
         self.started.append(taken)
         self.assertEqual(taken.stdout.readline(), "up\n")
         run = self.start("sonde", "run", "--no-record", "--remote-tunnel-node=n2", "--remote-tunnel-port=5151", "sleep", "1000")
-        # The port is taken there: reported once, and tried again.
+        # The taken port is reported once; the run goes on trying to open the tunnel.
         self.assertRegex(self.warning(run), "the tunnel from n2 is not open: .*port.* 5151")
         for pid in self.lab.processes("n2", "signal.pause"):
             os.kill(pid, signal.SIGKILL)
         until(lambda: self.answers("n2", 5151), "the tunnel is open")
-        # A tunnel that ends is opened again.
+        # A killed tunnel is opened again.
         (ssh,) = self.lab.processes("n1", "ssh -N")
         os.kill(ssh, signal.SIGKILL)
         until(lambda: list(self.lab.processes("n1", "ssh -N")) not in ([], [ssh]) and self.answers("n2", 5151), "the tunnel is open again")
@@ -231,7 +231,7 @@ class NodeAnswers:
         until(lambda: not self.answers("n2", 5151), "the tunnel is gone with its job")
 
     @moves_no_data("it is about HTTP")
-    def test_a_tunnel_goes_with_a_killed_launcher(self):
+    def test_a_tunnel_ends_with_a_killed_launcher(self):
         run = self.start("sonde", "run", "--no-record", "--remote-tunnel-node=n2", "--remote-tunnel-port=5152", "sleep", "1000")
         until(lambda: self.answers("n2", 5152), "the tunnel is open")
         (launcher,) = self.lab.processes("n1", "sonde run")

@@ -1,5 +1,5 @@
-"""Lost nodes, agents and launchers, signals, and restarts without a lost node: tests of the class
-Cluster (test_cluster.py), in its lab."""
+"""Tests of the class Cluster (test_cluster.py): lost nodes, agents and launchers, signals, and
+restarts of the command on other nodes."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from lab import until
 
 
 class NodeFailures:
-    def test_partition_is_named_and_over_when_it_heals(self):
+    def test_a_partitioned_node_is_named_and_comes_back(self):
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--node-timeout=2", "--record", self.record, "sleep", "1000")
         self.up()
         self.lab.partition("n2")
@@ -27,7 +27,7 @@ class NodeFailures:
         self.hears(run, "node n3 is lost")
         self.stop(run)
         self.assertEqual(run.returncode, 130)
-        # The next `sonde node` there cleans up after a killed one.
+        # The next `sonde node` on a host cleans up after a killed one.
         self.assertEqual(self.ssh("--no-record", "true").returncode, 0)
 
     def test_killed_agent_is_started_again(self):
@@ -49,7 +49,7 @@ class NodeFailures:
                     os.kill(pid, signal.SIGKILL)
             run.communicate(timeout=60)
             until(lambda: not any(self.ours(host) for host in HOSTS), lambda: f"all gone: {[self.ours(host) for host in HOSTS]}")
-            # The next run on the first node, which is this one, cleans up its run folder.
+            # The next run on the first node removes the run folder of the killed launcher.
             self.assertEqual(self.lab.run("n1", "sonde", "run", "--no-record", "true").returncode, 0)
             self.nothing_left()
 
@@ -64,8 +64,8 @@ class NodeFailures:
             self.nothing_left()
 
     def walk(self, *, attempts):
-        """A command that records how often it has run and on which nodes, sleeps in all but the
-        last attempt, and ends when its pipe is closed."""
+        """Returns a command that records the number and the nodes of each attempt. It sleeps in all
+        attempts but the last one."""
         return self.script(f'echo "$SONDE_RESTART $SONDE_NODELIST" >> /mnt/shared/walk\n[ $SONDE_RESTART = {attempts - 1} ] && exit 0\nsleep 1000\n')
 
     def walked(self, lines):
@@ -74,8 +74,8 @@ class NodeFailures:
         return path.read_text().splitlines()
 
     def test_resilient_walk(self):
-        """Two of three nodes; one is lost: the reserve replaces it; that is lost, too: the first
-        node continues alone."""
+        """A run uses two of three nodes. One is lost, and the reserve replaces it. The reserve is
+        lost, too, and the first node continues alone."""
         (self.lab.shared / "walk").unlink(missing_ok=True)
         run = self.start("salloc", "--quiet", "-N3", "sonde", "run", "--nodes=2", "--node-timeout=3", "--resilient", "--exhaust-resources", "--record", self.record, self.walk(attempts=3))
         self.assertEqual(self.walked(1), ["0 n1,n2"])
@@ -93,8 +93,8 @@ class NodeFailures:
         self.assertIn("n1.sonde", self.files())
         swept = self.ssh("--quiet", "--no-record", "true")  # cleans up after the killed nodes
         self.assertEqual((swept.returncode, swept.stderr), (0, ""))
-        told = json.loads((self.lab.shared / "test_resilient_walk" / "run.json").read_text())
-        self.assertEqual((told["host"], told["exit_code"]), ("n1", 0))
+        recorded = json.loads((self.lab.shared / "test_resilient_walk" / "run.json").read_text())
+        self.assertEqual((recorded["host"], recorded["exit_code"]), ("n1", 0))
 
     @moves_no_data("nothing is asked or recorded")
     def test_resilient_without_reserves_gives_up(self):
@@ -115,15 +115,15 @@ class NodeFailures:
         _, err = run.communicate(timeout=60)
         self.assertEqual(run.returncode, 0, err)
         self.lab.heal("n2")
-        # Its node ends when it notices the end of the launcher, by the connection or, without that,
-        # by a timeout.
+        # `sonde node` on n2 would end by itself when it notices the end of the launcher: when its
+        # connection closes, or after a timeout. The test does not wait for that.
         for pid in self.lab.processes("n2", "sonde node"):
             os.kill(pid, signal.SIGTERM)
 
     @moves_no_data("nothing is asked or recorded")
-    def test_a_failure_because_of_a_lost_node_is_the_nodes(self):
-        """The command fails before the launcher knows that a node is lost: it finds that out first,
-        then restarts the command."""
+    def test_a_command_that_fails_with_its_node_is_restarted(self):
+        """The command fails before the launcher knows that a node is lost. The launcher waits until
+        it knows, then restarts the command."""
         (self.lab.shared / "walk").unlink(missing_ok=True)
         (self.lab.shared / "fail").unlink(missing_ok=True)
         script = self.script('echo "$SONDE_RESTART $SONDE_NODELIST" >> /mnt/shared/walk\n[ $SONDE_RESTART = 1 ] && exit 0\n'
@@ -149,7 +149,7 @@ class NodeFailures:
 
     @moves_no_data("it is about the command's processes")
     def test_a_restart_leaves_nothing_of_the_last_attempt(self):
-        """The srun that a script had started has ended before the script is started again."""
+        """All processes that a script had started have ended before the script is restarted."""
         (self.lab.shared / "walk").unlink(missing_ok=True)
         script = self.script('[ $SONDE_RESTART = 1 ] && { pgrep -f "sleep 99[9]" && echo left; exit 0; }\n'
                              'sleep 999 &\nsetsid sleep 999 &\necho up >> /mnt/shared/walk\nwait\n')

@@ -1,8 +1,8 @@
-"""Runs the tests of a suite in several labs at once, each in a process of its own, because nearly
-all of their time is waiting.
+"""Runs the tests of a suite in several labs at once, each in its own process. This saves time
+because tests mostly wait.
 
-A lab takes the next test when it has finished one. If a process dies, its test has failed; the
-others continue.
+When a lab has finished a test, it takes the next one. If a lab's process dies, its test has failed,
+and the other labs continue.
 """
 
 import inspect
@@ -47,9 +47,10 @@ def _work(open_lab, pipe):
 
 
 def run(module, open_lab, labs, only=()):
-    """In the order of the source: slow tests come first, so that no lab works alone at the end.
-    Exit code 0: all have passed. `open_lab` is a context in which tests of `module` (its name) run.
-    `only`: names of tests, else all."""
+    """Runs the tests of the module with this name, each in the context `open_lab()`. Returns the
+    exit code: 0 if all have passed. `only` names the tests to run; without it, all run. They run in
+    the order of the source, which has slow tests first, so that all labs end at about the same
+    time."""
     loader = unittest.defaultTestLoader
     waiting = tests_of(loader.loadTestsFromNames([f"{module}.{name}" for name in only]) if only else loader.loadTestsFromName(module))
     waiting = [test.id() for test in sorted(waiting, key=_line)]
@@ -67,7 +68,7 @@ def run(module, open_lab, labs, only=()):
             process, running = working[pipe]
             try:
                 done = pipe.recv()
-            except EOFError:  # it has ended
+            except EOFError:  # the lab's process has ended
                 process.join()
                 del working[pipe]
                 if running or process.exitcode:

@@ -1,4 +1,5 @@
-// skew.c - simulates a clock that is ahead: preloaded, it adds SKEW_MS to CLOCK_REALTIME.
+// skew.c - a preloaded library that adds SKEW_MS to CLOCK_REALTIME, as on a host whose clock is
+// ahead.
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>

@@ -4,10 +4,10 @@ every frame between a host and the bridge.
     host eth0 ── v-HOST  ─ raw socket ─ [this process: delay, loss] ─ tap ─ br0
 
     slow_link.py plain INTERFACE
-        switches the offloading of checksums and segmentation off, so that complete frames leave it
+        switches off the offloading of checksums and segmentation, so that the frames are complete
 
     slow_link.py carry PORT BRIDGE DELAY_MS LOSS_PERCENT
-        prints "ready", and carries frames until its standard input ends; then restores the link
+        prints "ready", forwards frames until its standard input ends, then restores the link
 """
 
 import ctypes
@@ -28,8 +28,8 @@ ETH_P_ALL = 3
 SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
 SIOCETHTOOL, TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x8946, 0x400454CA, 0x0002, 0x1000
 OFFLOADS = (0x17, 0x1F, 0x24)  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO
-FRAMES_MAX = 20000  # in flight; further ones are lost, as on a full link
-# the link is down: frames sent now are lost
+FRAMES_MAX = 20000  # in flight; further frames are dropped, as on a full link
+# Errors of a link that is down; the frame is dropped.
 GONE = (errno.ENETDOWN, errno.ENXIO, errno.EIO, errno.ENOBUFS)
 
 

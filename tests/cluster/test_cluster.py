@@ -1,9 +1,9 @@
-"""Runs over several hosts: in the lab, under its Slurm, over ssh, with Open MPI. A lab serves many
+"""Tests runs on several hosts of a lab: under its Slurm, over ssh, with Open MPI. A lab serves many
 tests; each leaves it unchanged.
 
 LAB_TRANSPORT chooses the transport of nodes' data: tcp (default), fabric:tcp, fabric:shm. With the
-last two, tests that move no data of nodes are left out, unless LAB_ALL is set. LAB_COUNT is the
-number of parallel labs. Names of tests (Cluster.test_strict) as arguments select tests.
+last two, tests that move no data of nodes are skipped, unless LAB_ALL is set. LAB_COUNT is the
+number of parallel labs. Arguments select tests by name, as in Cluster.test_strict.
 
 Without root, namespaces or libfabric, the suite is skipped with a message.
 """
@@ -32,7 +32,7 @@ lab = None
 def open_lab():
     global lab
     began = time.monotonic()
-    # n4 is for the tree
+    # Only tests of trees of relays, and of runs with a reserve, use n4.
     with Lab([SONDE, EMITTER, SKEW, PRINT_RANK], names=(*HOSTS, "n4"), transport=TRANSPORT) as lab:
         print(f"# lab up in {time.monotonic() - began:.1f} s", flush=True)
         yield

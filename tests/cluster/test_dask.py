@@ -1,6 +1,6 @@
-"""sonde.dask over several hosts, on clusters made with the usual tools: SSHCluster, dask-jobqueue's
-SLURMCluster, dask-mpi, `dask worker` by hand. The scheduler is on n1, workers on n2 and n3. The
-fake NVML simulates GPUs.
+"""Tests sonde.dask on several hosts, with clusters made by the usual tools: SSHCluster,
+dask-jobqueue's SLURMCluster, dask-mpi, and `dask worker` by hand. The scheduler is on n1, workers
+are on n2 and n3. A fake NVML simulates GPUs.
 
 Without root, namespaces or Dask, the suite is skipped with a message.
 """
@@ -19,12 +19,12 @@ FAKE_NVML = os.environ["FAKE_NVML"]
 FOLDERS = dict(zip(("package", "newest", "clusters"), map(pathlib.Path, [os.environ["PACKAGE"], *os.environ["DASK"].split(":")])))
 FOLDERS = {name: path for name, path in FOLDERS.items() if path.is_dir()}
 PATHS = ":".join(f"/mnt/folders/{name}" for name in FOLDERS)  # paths on the hosts
-# visible on the hosts, unlike a python3 in a home folder
+# The hosts see this Python, but not one in a home folder.
 PYTHON = "/usr/bin/python3"
-# A host's GPUs answer with this utilisation.
+# The utilisation that the fake GPUs of each host report.
 BUSY = {"n1": 11, "n2": 22, "n3": 33}
 
-# The checks for every cluster. Workers with a nanny are restarted when a task kills them.
+# The checks for every kind of cluster. A worker with a nanny is restarted when a task kills it.
 LOOK = """
 import json, os, time
 from distributed import Client
@@ -80,7 +80,7 @@ with Client() as client:
 
 def needs(*modules):
     absent = [module for module in modules if not any((folder / module).is_dir() for folder in FOLDERS.values())]
-    return unittest.skipIf(absent, f"{', '.join(absent)} is not here (tools/test installs it)")
+    return unittest.skipIf(absent, f"{', '.join(absent)} is not installed (tools/test installs it)")
 
 
 def setUpModule():
@@ -103,7 +103,8 @@ class Dask(unittest.TestCase):
         self.started, self.failed = [], True
         for host, busy in BUSY.items():
             (lab.shared / f"{host}.txt").write_text(f"gpus 2\nset * utilization {busy}\n")
-        # However Python is started on a host, it finds the packages and its host's GPUs.
+        # This wrapper of Python sets the environment with which every program on a host finds the
+        # packages and the host's GPUs.
         python = lab.shared / "python"
         python.write_text(
             f'#!/bin/sh\nPATH=/mnt/bin:$PATH\nexport PYTHONPATH={PATHS} SONDE_NVML=/mnt/bin/{os.path.basename(FAKE_NVML)} SONDE_RUNS=/mnt/shared/runs\n'
@@ -125,7 +126,8 @@ class Dask(unittest.TestCase):
         self.started.append(lab.start(host, "/mnt/shared/python", *arguments))
 
     def look(self, text, files, nodes, *command):
-        """Runs the client's program on n1. `nodes` are the hosts of workers."""
+        """Runs the client's program on n1 and checks its output. `nodes` are the hosts of workers,
+        `files` is the number of CSV files."""
         (lab.shared / "client.py").write_text(textwrap.dedent(LOOK + text))
         result = lab.run("n1", *command, "/mnt/shared/python", "/mnt/shared/client.py", timeout=180)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -133,8 +135,8 @@ class Dask(unittest.TestCase):
         self.assertEqual(count, files)
         seen = sorted({tuple(values) for worker in peaks for values in worker.values()})
         self.assertEqual(seen, [(BUSY[node],) * 2 for node in nodes])
-        # One agent per host, however many workers; ended at once, and every host's recording is in
-        # its place.
+        # All of sonde has ended on each host, and the recording has one file per host, whatever the
+        # number of workers.
         for host in BUSY:
             until(lambda: not lab.processes(host, "sonde "), f"sonde has ended on {host}: {lab.processes(host, 'sonde ')}")
             self.assertEqual(lab.run(host, "sh", "-c", "ls -d /tmp/sonde-0/*/*").stdout, "", host)
@@ -152,7 +154,7 @@ class Dask(unittest.TestCase):
 
     @needs("asyncssh")
     def test_by_ssh(self):
-        """A worker of an SSHCluster has no name of its own, so a restarted one counts as another
+        """A worker of an SSHCluster has no name of its own, so a restarted worker counts as a new
         one."""
         self.look(BY_SSH, 4, ["n2", "n3"])
 
@@ -167,5 +169,5 @@ class Dask(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    skip_if(why_not() or ("Dask is not here (tools/test installs it)" if "newest" not in FOLDERS else None))
+    skip_if(why_not() or ("Dask is not installed (tools/test installs it)" if "newest" not in FOLDERS else None))
     unittest.main(verbosity=1)

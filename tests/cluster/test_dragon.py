@@ -1,4 +1,4 @@
-"""Programs for Dragon on every node of a job, on hosts of the lab under its Slurm."""
+"""Tests programs for Dragon that run on every node of a job, in a lab under its Slurm."""
 
 import json
 import os
@@ -12,7 +12,8 @@ PACKAGE = pathlib.Path(os.environ["PACKAGE"])
 HOSTS = ("n1", "n2", "n3")
 lab = None
 
-# A program that imports dragon.telemetry, on its node; and requests that the port must refuse.
+# A program for each node: it emits with dragon.telemetry, and sends requests that the port must
+# refuse.
 WRITES = """
 import json, os, socket, time, urllib.error, urllib.request
 base = "http://localhost:4243"
@@ -81,7 +82,8 @@ class Dragon(unittest.TestCase):
         return done
 
     def test_programs_of_each_node_write_to_its_port(self):
-        """Without a token, on loopback, only as the job's user; the points belong to that node."""
+        """The port on a node's loopback takes points without a token, but only from the job's user.
+        The points belong to that node."""
         record = "/mnt/shared/recording"
         done = self.job(WRITES, "--dragon-compatible", f"--record={record}", command=["srun"])
         self.assertEqual(done.stderr, "")

@@ -1,5 +1,5 @@
-"""The examples for several nodes, on hosts of the lab under its Slurm. On each host a core of its
-own replaces the GPU."""
+"""Tests the examples for several nodes, in a lab under its Slurm. On each host, a core replaces the
+GPU."""
 
 import os
 import pathlib
@@ -32,8 +32,8 @@ def setUpModule():
         raise unittest.SkipTest("the python3 of the hosts finds no NumPy")
     shutil.copytree(EXAMPLES, lab.shared / "examples")
     shutil.copytree(PACKAGE / "sonde", lab.shared / "package/sonde")
-    # Processes on the first host inherit our core; those that Slurm starts on the others inherit
-    # their slurmd's.
+    # The processes on the first host inherit this process' core. Those on the others, which Slurm
+    # starts, inherit the core of their slurmd.
     pin(os.getpid(), cores[0])
     for host in ("n2", "n3"):
         for pid in lab.processes(host):
@@ -48,7 +48,7 @@ class Examples(unittest.TestCase):
     maxDiff = None
 
     def example(self, name, *arguments, nodes=1, launcher=None, options=(), env=None):
-        """Runs salloc … sonde run … name … in a folder of its own; returns its standard output and
+        """Runs salloc … sonde run … name … in a new folder; returns its standard output and
         standard error."""
         folder = f"/mnt/shared/{self.id().rsplit('.', 1)[1]}-{nodes}"
         (lab.shared / folder.rsplit("/", 1)[1]).mkdir()
@@ -62,15 +62,15 @@ class Examples(unittest.TestCase):
         return done.stdout, done.stderr
 
     def points(self, folder, metric):
-        """host → number of points."""
+        """Returns host → number of points."""
         listed = lab.run("n1", "sonde", "query", "--list", "--json", f"/mnt/shared/{folder}/recording")
         self.assertEqual(listed.returncode, 0, listed.stderr)
         return {s["tags"]["host"]: s["points"] for s in labs.json.loads(listed.stdout) if s["metric"] == metric}
 
     @unittest.skipIf(len(cores) < 2, "a disturbed core and an undisturbed one are needed")
     def test_slow_gpu(self):
-        """Two nodes of three: the disturbed one is excluded, then its replacement; the first one
-        continues alone, and the result equals that of a run alone."""
+        """A run uses two of three nodes. The disturbed node is excluded, then its replacement. The
+        first node continues alone, and the result equals that of a run on one node."""
         env = {"SONDE_PROBE_DEVICES": "cpu:0"}
         work = ["--matrices=400", "--size=60"]
         alone, _ = self.example("slow_gpu.py", *work, env=env)
@@ -82,15 +82,15 @@ class Examples(unittest.TestCase):
         times = lab.run("n1", "sonde", "query", "--csv", "none:slow-gpu{host=*}", "/mnt/shared/test_slow_gpu-3/recording").stdout
         print("# printed, and seconds that probes took:", *out.splitlines(), *times.splitlines(), sep="\n# ", flush=True)
         named = re.findall("GPU (n[0-9])/0 is slow: ([0-9.]+) times as long as the others, in [0-9]+ rounds running, found with probe ([0-9]+)", err)
-        # the first report of each
+        # Keeps the first report of each host.
         probes = {host: int(count) for host, _, count in reversed(named)}
         self.assertEqual(sorted(probes), ["n2", "n3"], err)
         self.assertLessEqual(max(probes.values()), 6, err)
-        self.assertTrue((lab.shared / "test_slow_gpu-3/eigvals.png").exists() or "there is no matplotlib here" in out)
+        self.assertTrue((lab.shared / "test_slow_gpu-3/eigvals.png").exists() or "matplotlib is not installed" in out)
         print("# slow, times as long, found with probe:", named, "recorded:", self.points("test_slow_gpu-3", "slow-gpu"), flush=True)
 
     def test_scipy_scale_work(self):
-        """Its processes are on both nodes, started by srun or ssh, and none is left."""
+        """The example has processes on both nodes, started by srun or ssh, and leaves none."""
         for launcher, options in ((None, []), ([], ["--hosts=n[1-2]"])):
             shutil.rmtree(lab.shared / "test_scipy_scale_work-2", ignore_errors=True)
             out, err = self.example("scipy_scale_work.py", "--dragon", "--num_workers=3", "--mem=40000", "--size=100", "--iterations=1", "--burns=1", "--runtime=0.01",
@@ -99,8 +99,8 @@ class Examples(unittest.TestCase):
             self.assertEqual(self.points("test_scipy_scale_work-2", "iteration_time"), {"n1": 2})
 
     def test_own_writes(self):
-        """50 of 50: values that a process on each node has emitted are in the first answer, both to
-        the process itself (with its counter) and to another one on the first node."""
+        """In each of 50 rounds, a process on each node emits values. Its own first query returns
+        them, and so does the first query of another process on the first node."""
         (lab.shared / "examples/own_writes.py").write_text(textwrap.dedent('''
             import os
             from on_nodes import Place, Processes, nodes
@@ -119,23 +119,23 @@ class Examples(unittest.TestCase):
                 sonde.gauge("own")(number)
                 sonde.counter("own_total").add()
                 own = last("own", host=host) == {host: number} and last("own_total", host=host) == {host: number + 1}
-                sonde.gauge("told")(number)
+                sonde.gauge("other")(number)
                 return own
 
             if __name__ == "__main__":
                 with Processes([Place(host) for host in nodes()]) as processes:
-                    own, told = [], []
+                    own, other = [], []
                     for number in range(TIMES):
                         own += processes.each(emit, number)
-                        told.append(last("told") == dict.fromkeys(nodes(), number))
-                print(f"own {sum(own)} of {len(own)}, told {sum(told)} of {len(told)}")
+                        other.append(last("other") == dict.fromkeys(nodes(), number))
+                print(f"own {sum(own)} of {len(own)}, other {sum(other)} of {len(other)}")
         '''))
         out, err = self.example("own_writes.py", nodes=3, options=["--telemetry-level=1"])
-        self.assertEqual(out, "own 150 of 150, told 50 of 50\n", err)
+        self.assertEqual(out, "own 150 of 150, other 50 of 50\n", err)
 
     def test_merge_sort(self):
-        """Every node has a row: its processes, and where it stopped dividing its part of the
-        list."""
+        """Every node has a row with its processes and the size at which it stopped dividing its
+        part of the list."""
         out, err = self.example("merge_sort.py", "--min-size=3000", "--max-size=3000", "--limit=2", "--pause=1", nodes=3, options=["--telemetry-level=2"])
         rows = [line.split() for line in out.splitlines()[1:-1]]
         self.assertEqual([(size, host) for size, _, host, _, _ in rows], [("3000", host) for host in lab.names], out + err)

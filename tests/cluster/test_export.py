@@ -1,5 +1,5 @@
-"""The same query has the same answer from a running job of three hosts, from its recording, and
-from every export that can come back."""
+"""A query has the same answer from a running job of three hosts, from its recording, and from a new
+recording that is imported from an export."""
 
 import csv
 import io
@@ -14,7 +14,8 @@ import lab as labs
 SEED = int(os.environ.get("SONDE_TEST_SEED", "7"))
 lab = None
 
-# On every host: random series, tags and values at random times of the last ten seconds.
+# The program for each host: it emits random series with random tags, at random times of the last
+# ten seconds.
 EMIT = """
 import random, socket, subprocess, sys, time
 rng = random.Random(sys.argv[1] + socket.gethostname())
@@ -31,7 +32,7 @@ subprocess.run(["sonde", "annotate", f"from {socket.gethostname()}", "rank=1"], 
 subprocess.run(["sonde", "span", "run", "step", "rank=0", "--", "true"], check=True)
 """
 
-# On the first one: the answers and an export while the job runs.
+# The program for the first host: it saves answers and an export while the job runs.
 ASK = """
 import json, os, subprocess, sys, time
 seed, questions = sys.argv[1], json.loads(sys.argv[2])

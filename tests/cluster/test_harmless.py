@@ -1,5 +1,5 @@
-"""The lab harms no file of the machine: from a clone under /tmp, at a path with spaces, with
-uncommitted work.
+"""The lab harms no file of the machine, even if it runs from a clone under /tmp, at a path with
+spaces, with uncommitted work.
 
 Without root or namespaces, the suite is skipped with a message.
 """
@@ -21,7 +21,7 @@ BINARIES = ("SONDE", "EMITTER", "SKEW", "PRINT_RANK")
 
 
 def contents(folder):
-    """Path → checksum, for all files except compiled modules."""
+    """Returns path → checksum, for all files except compiled modules."""
     return {
         str(path.relative_to(folder)): zlib.crc32(path.read_bytes())
         for path in folder.rglob("*")
@@ -31,7 +31,7 @@ def contents(folder):
 
 class Harmless(unittest.TestCase):
     def setUp(self):
-        # In /tmp, which is empty on a host of the lab, whatever TMPDIR is.
+        # The folder is in /tmp, whatever TMPDIR is, because each host has its own, empty /tmp.
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="sonde test ", dir="/tmp"))
         self.addCleanup(shutil.rmtree, self.root)
         self.clone = self.root / "a clone"
@@ -44,7 +44,7 @@ class Harmless(unittest.TestCase):
         (self.clone / "src/canary.c").write_text("int work_that_is_not_committed;\n")
 
     def test_suite_in_a_clone_under_tmp(self):
-        """A test of the cluster suite whose tear-down empties folders of the hosts."""
+        """A test of the cluster suite runs; its tear-down empties folders of the hosts."""
         before = contents(self.root)
         built = {
             name: str(self.clone / "build" / os.path.basename(os.environ[name]))
@@ -107,7 +107,8 @@ class Harmless(unittest.TestCase):
                 "-c",
                 "mkdir /mnt/shared/mounted && mount --bind /mnt/shared/kept /mnt/shared/mounted",
             )
-            # On another file system, and on the same one, which has the same device number.
+            # clear() refuses to empty a folder that contains a mount: of another file system, or of
+            # the same one, which has the same device number.
             for folder in ("/tmp", "/mnt/shared"):
                 with self.assertRaisesRegex(
                     RuntimeError,
@@ -117,7 +118,7 @@ class Harmless(unittest.TestCase):
             self.assertEqual((lab.shared / "kept/canary").read_text(), "kept\n")
             with self.assertRaisesRegex(ValueError, "/etc is not a folder of the lab's"):
                 lab.clear("n1", "/tmp", "/etc")
-            # If the lab's name differs, the command is not in the lab.
+            # A command that reads another lab's name removes nothing.
             lab.run("n1", "touch", "/tmp/canary")
             (lab.root / "mnt/lab").write_text("another lab")
             with self.assertRaises(RuntimeError):
@@ -125,7 +126,7 @@ class Harmless(unittest.TestCase):
             self.assertTrue(lab.file("n1", "/tmp/canary").exists())
 
     def test_sweep_takes_folders_of_labs_only(self):
-        """The name of a clone may begin like that of a lab."""
+        """A user's folder may have a name that begins like a lab's."""
         users = pathlib.Path(tempfile.mkdtemp(prefix=labs.PREFIX))
         self.addCleanup(shutil.rmtree, users)
         (users / "canary").write_text("a user's\n")

@@ -20,20 +20,20 @@ TOKEN = "conformance-token"
 
 
 def strict_json(text):
-    """JSON for strict clients: no NaN, no repeated keys."""
+    """Parses JSON like a strict client: NaN and repeated keys are errors."""
     def no_constant(name):
         raise ValueError(f"{name} is not JSON")
 
     def no_twice(pairs):
         keys = [key for key, _ in pairs]
         if len(keys) != len(set(keys)):
-            raise ValueError("a key stands twice in one object")
+            raise ValueError("an object repeats a key")
         return dict(pairs)
     return json.loads(text, parse_constant=no_constant, object_pairs_hook=no_twice)
 
 
 class Writer:
-    """A recording that is being written until close()."""
+    """A recording that stays open for writing until close()."""
 
     def __init__(self, path, job="test", host="node1"):
         self.path = path
@@ -47,7 +47,7 @@ class Writer:
         return ",".join(f"{k}={v}" for k, v in tags.items()) or "-"
 
     def points(self, metric, tags, points):
-        """points: (seconds since the epoch, value)"""
+        """Writes points, a list of (seconds since the epoch, value)."""
         for t, value in points:
             self._say(f"point {metric} {self._tags(tags)} {round(t * 1000) * 1_000_000} {value!r}")
 
@@ -93,7 +93,8 @@ class Answer:
 
 class Server:
     def __init__(self, *arguments, token=TOKEN, user=None, stderr=None):
-        """With `user`, a process of that uid, which can run the program wherever it was built."""
+        """Starts the server, with `user` as a process of that uid. The program is passed as a
+        descriptor, because another user may not be able to read the build folder."""
         options = [f"token={token}"] if token else []
         self.token = token
         program = os.open(os.environ["SONDE_SERVE"], os.O_RDONLY)
@@ -133,7 +134,7 @@ class Job:
     """An agent with its HTTP server, as in a job."""
 
     def __init__(self, *arguments, level=1, env=None):
-        # short, because a socket's path has to fit
+        # Under /tmp, because the length of a socket's path is limited.
         self.folder = tempfile.mkdtemp(prefix="sonde-job-", dir="/tmp")
         socket_path = f"{self.folder}/agent.sock"
         ready, theirs = socket.socketpair()
@@ -143,7 +144,7 @@ class Job:
         self.control = ready
         words = ready.recv(1000)
         if not words.startswith(b"ready"):
-            raise RuntimeError(f"the agent says {words}")
+            raise RuntimeError(f"the agent did not start: {words}")
         self.server = Server(f"agent={socket_path}", *arguments, self.folder)
 
     def kill_agent(self):
@@ -151,7 +152,7 @@ class Job:
         self.agent.wait()
 
     def end_agent(self):
-        """Like the end of a job: the recording is closed."""
+        """Ends the agent as at the end of a job, which closes the recording."""
         self.control.close()
         self.agent.wait(timeout=60)
 
@@ -164,8 +165,8 @@ class Job:
 
 
 class Case(unittest.TestCase):
-    """One folder, one server for all tests of a class. `write` fills the folder, `arguments` are
-    the server's."""
+    """All tests of a class share a folder and a server. `write` fills the folder, `arguments` go
+    to the server."""
     arguments = ()
     token = TOKEN
 
@@ -190,7 +191,7 @@ class Case(unittest.TestCase):
             raise RuntimeError(f"the server ended with {status}")
 
     def query(self, m, start=T, end=END, **parameters):
-        """GET /api/query; returns the answer, which must be successful."""
+        """Sends GET /api/query, checks that it succeeds, and returns its answer."""
         answer = self.server.get("/api/query", {"start": start, "end": end, "m": m, **parameters})
         self.assertEqual(answer.status, 200, answer.raw[:1000])
         return answer.json

@@ -1,16 +1,16 @@
-// make_store - writes a recording from lines on standard input. For tests.
+// make_store - writes a recording from lines on standard input, for tests.
 //
 //   make_store FILE [JOB [HOST]]
 //
 //   point METRIC K=V,K=V… NS VALUE
-//   metric NAME counter|gauge UNIT HELP  before its points ("-" for no unit)
-//   annotation NS K=V,… TEXT           ("-" for no tags, here and above)
-//   span ID PARENT NS NS K=V,… NAME      an end of "-": open
-//   seal                                blocks instead of live tails
-//   sync                                answers "ok" when all earlier data is in the file
-//   crash                               leaves the file like a killed writer
+//   metric NAME counter|gauge UNIT HELP  must precede the metric's points ("-" for no unit)
+//   annotation NS K=V,… TEXT             ("-" for no tags, here and above)
+//   span ID PARENT NS NS K=V,… NAME      ("-" as the second time for an open span)
+//   seal                                 seals all points in blocks
+//   sync                                 prints "ok" when all earlier data is in the file
+//   crash                                leaves the file as a killed writer does
 //
-// The end of input closes the file properly; until then it is live.
+// At the end of the input it closes the file; until then the file is live.
 #include "store/store.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-"""Another user of the same machine: a child process with another uid, which has only the address
-and stolen data."""
+"""Runs code as another user of the same machine: in a child process with another uid, which knows
+only the server's address and stolen data."""
 import json
 import os
 import subprocess
@@ -7,8 +7,9 @@ import sys
 
 OTHER_UID = 65534
 
-# Imports modules first, because other users may not be able to read Python's folder. A program that
-# has changed its user cannot be inspected until it allows that.
+# Modules are imported before the change of user, because other users may not be able to read
+# Python's folder. After the change, the process has to permit that others inspect it
+# (PR_SET_DUMPABLE).
 _BECOME = f"""
 import ctypes, http.client, json, os, socket, sys, threading
 "x".encode("idna")
@@ -46,18 +47,19 @@ sys.stdin.read()
 
 
 def may_become_other():
-    """For tests that need root, as in CI."""
+    """True if this process can change to another user: it is root, as in CI."""
     return os.geteuid() == 0
 
 
 def start(code, *arguments, program=sys.executable):
-    """A Python program as that user."""
+    """Starts a Python program as the other user."""
     return subprocess.Popen([program, "-c", _BECOME + code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def requests(port, asked):
-    """asked: (method, target, body, headers), sent one after the other, each on a connection of its
-    own. Returns status and text of each answer."""
+    """Sends requests as the other user. `asked` is a list of (method, target, body, headers); they
+    are sent one after another, each on its own connection. Returns status and text of each
+    answer."""
     out, _ = start(_REQUEST).communicate(json.dumps([(port, *a) for a in asked]), timeout=120)
     answers = json.loads(out)
     if len(answers) != len(asked):

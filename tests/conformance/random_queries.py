@@ -1,12 +1,12 @@
-"""Points and queries from a seed, in the forms that OpenTSDB's clients use."""
+"""Makes points and queries from a seed, in the forms that OpenTSDB's clients use."""
 import json
 from urllib.parse import quote
 
 T = 1356998400
 SPAN = 900  # seconds with points
-LONG_SPAN = 4 * 3600  # of the metric "long", over several of OpenTSDB's rows
+LONG_SPAN = 4 * 3600  # seconds with points of the metric "long", which has several rows in OpenTSDB
 DAY = 86400
-# of the metrics "days" and "young", for calendar intervals
+# The times of the metrics "days" and "young", which are for calendar intervals.
 DAYS_FROM, YOUNG_FROM, DAYS_TO = T - 150 * DAY, T + 20 * DAY, T + 300 * DAY
 HOSTS, DCS, GPUS = ["web01", "web02", "db01"], ["lga", "sjc"], ["0", "1"]
 AGGREGATORS = ["sum", "min", "max", "avg", "dev", "count", "first", "last", "median", "mult", "diff", "zimsum", "mimmin", "mimmax", "pfsum", "squareSum", "none",
@@ -27,13 +27,14 @@ UNKNOWN_KEY = {"rack": ["literal_or(a|b)", "not_literal_or(a)", "wildcard(*)", "
 
 
 def number(value):
-    """As OpenTSDB stores it: whole numbers as such, others as floats."""
+    """Returns the number as OpenTSDB stores it: a whole number unchanged, another one as a
+    float."""
     return value if isinstance(value, int) else round(value * 8) / 8
 
 
 def series_of(random):
-    """[(metric, tags, [(ms, value)])]: gauges, counters, irregular, sparse, whole and mixed
-    numbers, sub-second times."""
+    """Returns [(metric, tags, [(ms, value)])]: gauges, counters, irregular and sparse series, whole
+    and mixed numbers, times with fractions of a second."""
     made = []
 
     def add(metric, tags, times, value):
@@ -62,7 +63,7 @@ def series_of(random):
             add("lone", {"host": host, "gpu": gpu}, [1000 * (T + t) for t in range(0, SPAN, 30)], lambda i: random.uniform(0, 1))
     add("young", {"host": "web01"}, [1000 * t for t in range(YOUNG_FROM + random.randrange(DAY), DAYS_TO, 11 * 3600)], lambda i: random.randrange(80) / 8)
     add("lone", {"host": "web01"}, [1000 * (T + t) for t in range(0, SPAN, 60)], lambda i: random.uniform(0, 1))
-    # One value per time stamp, because this test does not cover duplicates.
+    # Each series keeps one value per time stamp, because the test does not cover duplicates.
     return [(metric, tags, sorted(dict(points).items())) for metric, tags, points in made]
 
 
@@ -74,7 +75,8 @@ def text_of_time(ms, form):
 
 
 def filters_of(random, get):
-    """[(key, pattern, whether it groups)]; the short forms of tags always group."""
+    """Returns random filters as [(key, pattern, True if the filter groups)]. A filter in a short
+    form always groups."""
     made = []
     patterns = PATTERNS if random.random() < 0.97 else UNKNOWN_KEY
     for key in random.sample(sorted(patterns), random.choice([0, 0, 1, 1, 2]) if patterns is PATTERNS else 1):
@@ -90,8 +92,8 @@ def downsample_of(random):
 
 
 def calendar_of(random, metric):
-    """An interval, and a range of at most 40 of them; for "young" one that begins before its
-    points."""
+    """Returns a downsampling with a calendar interval, and the begin and end of a range of at most
+    40 such intervals. For the metric "young", the range begins before its first point."""
     unit = random.choice(sorted(CALENDARS))
     count = random.choice(CALENDARS[unit])
     start = random.randrange(DAYS_FROM, DAYS_TO) if metric == "days" else max(YOUNG_FROM - random.randrange(1, 20 * count * UNIT_S[unit]), DAYS_FROM - 3 * 365 * DAY)
@@ -123,7 +125,7 @@ def rate_words(options):
 
 
 def plan_of(random):
-    """The plan of one request; request_of() writes it."""
+    """Returns the plan of a random request; request_of() writes the request."""
     metric = random.choice(METRICS) if random.random() < 0.92 else random.choice(["days", "young"])
     span = LONG_SPAN if metric == "long" else SPAN
     start = 1000 * T + random.choice([0, 0, 1000 * random.randrange(-60, span), random.randrange(1000 * span)])
@@ -134,10 +136,10 @@ def plan_of(random):
         start, end = 1000 * start, 1000 * end
     get = random.random() < 0.5
     if metric in ("days", "young"):
-        # OpenTSDB accepts a zone for intervals only in bodies
+        # OpenTSDB accepts a time zone for intervals only in bodies.
         zone = "UTC" if get else random.choice(ZONES)
     times = [random.choice(["s", "ms", "dot"] if get else ["s", "ms"]) for _ in range(2)]
-    if random.random() < 0.01:  # an instant
+    if random.random() < 0.01:  # a range whose end is its start
         end, times = start, times[:1] * 2
     start, end = (ms // 1000 * 1000 if form == "s" else ms for ms, form in zip((start, end), times))
     return {"get": get, "start": start, "end": end, "times": times, "metric": metric, "aggregator": random.choice(AGGREGATORS),
@@ -180,7 +182,7 @@ def body_of(plan):
 
 
 def request_of(plan):
-    """(method, target, body)"""
+    """Returns the plan's request as (method, target, body)."""
     if not plan["get"]:
         return "POST", "/api/query" + ("?arrays" if "arrays" in plan["flags"] else ""), json.dumps(body_of(plan))
     start, end = (text_of_time(plan[key], form) for key, form in zip(("start", "end"), plan["times"]))

@@ -1,9 +1,9 @@
-// serve - the aggregator as a process, with every option and limit on the command line. For tests.
+// serve - runs the aggregator, for tests, with every option and limit on the command line.
 //
 //   serve [NAME=VALUE…] [--] PATH…
 //
-// Standard output is the control descriptor: "ready PORT" or "error TEXT" appears there, and
-// closing its other end ends the server.
+// Standard output is the control descriptor. The server writes "ready PORT" or "error TEXT" to it,
+// and ends when its other end is closed.
 #include "aggregator/aggregator.h"
 #include "base/clock.h"
 #include "collect/collect.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// alias=OTHER:NAME, beside the names of the catalogue
+// Set by alias=OTHER:NAME; the aliases of the catalogue stay valid.
 static struct str alias_of, alias_name;
 
 static struct str resolve(struct str name)
@@ -22,7 +22,7 @@ static struct str resolve(struct str name)
     return str_eq(name, alias_of) ? alias_name : known ? known->metric.name : STR("");
 }
 
-// token_file=FILE
+// Set by token_file=FILE.
 static const char *token_file;
 static char token[TOKEN_TEXT_MAX];
 
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
     for (; i < argc && argv[i][0] != '/' && strcmp(argv[i], "--") != 0; i++) {
         struct str value = str_of(argv[i]), name = str_cut(&value, '=');
         if (!value.data || !take(&options, name, value.data)) {
-            fprintf(stderr, "serve: what is %s?\n", argv[i]);
+            fprintf(stderr, "serve: unknown argument %s\n", argv[i]);
             return 2;
         }
     }

@@ -1,5 +1,5 @@
-"""Bad, large, slow and many requests, damaged files: each gives a clear error or a closed
-connection, and the next client is served."""
+"""Invalid, large, slow and many requests, and damaged files: the server answers with a clear error
+or closes the connection, and goes on to serve the next client."""
 import http.client
 import json
 import os
@@ -73,7 +73,7 @@ class Requests(Case):
             try:
                 self.assertEqual(self.server.request("GET", "/healthz", headers=headers).status, 431)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # closed before the end of the body
+                pass  # the server closed the connection before the end of the body
         self.assertIn(self.server.request("GET", "/" + "a" * 200000).status, (414, 431))
 
     def test_headers_without_end(self):
@@ -84,12 +84,12 @@ class Requests(Case):
                     s.sendall(b"X: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n" * 100)
 
     def test_body_too_large(self):
-        with connect(self.server) as s:  # the length is enough to refuse it: no body is needed
+        with connect(self.server) as s:  # the server refuses the length without reading a body
             s.sendall(b"POST /api/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 100000000\r\n\r\n" % self.server.token.encode())
             self.assertIn(b" 413 ", s.recv(4096))
         just_right = b" " * (16 << 20)
         self.assert_error(self.server.post("/api/query", just_right), 400, "")
-        # in pieces, of unknown length
+        # Chunked bodies, which give no length.
         for body in (iter([just_right, b" "]), iter([b"x" * 65536] * 300)):
             connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
             connection.request("POST", "/api/query", body, {"Authorization": f"Bearer {self.server.token}"}, encode_chunked=True)
@@ -103,7 +103,7 @@ class Requests(Case):
             s.sendall(b"POST /api/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nTransfer-Encoding: chunked\r\n\r\n" % self.server.token.encode())
             sent = 0
             with self.assertRaises((BrokenPipeError, ConnectionResetError)):
-                # the server reads some of it, to be able to answer, but not all
+                # The server reads a part of the body, so that it can answer, but not all.
                 while sent < 256 << 20:
                     s.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
                     sent += 65536
@@ -114,7 +114,7 @@ class Requests(Case):
         self.assert_error(answer, 401, "token")
 
     def test_expect_continue(self):
-        with connect(self.server) as s:  # refused before the server requests the body
+        with connect(self.server) as s:  # refused instead of the answer "100 Continue"
             s.sendall(b"POST /api/query HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000\r\n\r\n")
             self.assertIn(b" 401 ", s.recv(4096))
 
@@ -134,7 +134,7 @@ class Requests(Case):
 
 
 class Slow(Case):
-    """Many clients that send a byte now and then, or nothing: others are served normally."""
+    """Many clients send a byte now and then, or nothing; other clients are served as usual."""
 
     def test_one_byte_at_a_time(self):
         request = f"GET /api/version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.server.token}\r\n\r\n".encode()
@@ -159,8 +159,8 @@ class Slow(Case):
             client.close()
 
     def served(self, path):
-        """The answer. A connection among thousands may be closed to make room; its client tries
-        again, like HTTP clients do."""
+        """Returns the answer to a request. The server may close one of thousands of connections to
+        make room, so the request is repeated, as HTTP clients do."""
         for _ in range(100):
             try:
                 return self.server.get(path)
@@ -169,8 +169,7 @@ class Slow(Case):
         raise AssertionError(f"{path} is not served")
 
     def test_ten_thousand_idle_connections(self):
-        """All of them stay open at the client's end, as far as the machine allows so many in one
-        process."""
+        """The clients keep 10,000 connections open, or as many as the machine allows a process."""
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = limits[1] if limits[1] != resource.RLIM_INFINITY else 1 << 20
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], min(most, 10200)), limits[1]))
@@ -203,11 +202,12 @@ class Slow(Case):
 
 
 class Overdue(Case):
-    """With short timeouts: unfinished requests are closed in time, even while bytes trickle in."""
+    """With a short timeout, the server closes unfinished requests in time, even while single bytes
+    arrive."""
     arguments = ("idle_timeout_s=0.3",)
 
     def closed(self, s):
-        """Waits for the end of the connection, and sends a byte whenever it is silent."""
+        """Waits until the server closes the connection; sends a byte whenever nothing arrives."""
         s.settimeout(0.02)
         for _ in range(3000):
             try:
@@ -261,7 +261,7 @@ class Overdue(Case):
 
 
 class Busy(Case):
-    """Many clients at once, all served correctly."""
+    """Many clients at once are all served correctly."""
 
     @classmethod
     def write(cls, folder):
@@ -292,13 +292,13 @@ class Busy(Case):
 
 
     def test_three_hundred_at_once(self):
-        """More connections than places for one client, because a dashboard requests all of its
-        panels at once. Some wait, and all are served."""
+        """A client opens more connections than the server serves at once for one client, as a
+        dashboard does for its panels. Some wait, and all are served."""
         speaks_telnet = Server("agent=/nowhere/agent.sock", self.folder)
         self.addCleanup(speaks_telnet.stop)
         path, headers = f"/api/query?start={T}&end={END}&m=sum:cpu", {"Authorization": f"Bearer {self.server.token}"}
 
-        def counts_when_all_have_gone(server):
+        def counts_when_all_have_left(server):
             while True:
                 counts = server.get("/sonde/v1/status").json["connections"]
                 if counts["open"] == 1 and not counts["waiting"]:
@@ -317,7 +317,7 @@ class Busy(Case):
                 for connection in connections:
                     answered(connection)
                     connection.close()
-                counts_when_all_have_gone(server)
+                counts_when_all_have_left(server)
             with self.subTest("each connects and asks, again and again", telnet=server is speaks_telnet):
                 wrong = []
 
@@ -336,12 +336,12 @@ class Busy(Case):
                 for t in threads:
                     t.join()
                 self.assertEqual(wrong, [])
-                counts = counts_when_all_have_gone(server)
+                counts = counts_when_all_have_left(server)
                 self.assertEqual((counts["refused"], counts["evicted"]), (0, 0))
 
 
 class Limits(Case):
-    """Each limit, set low, by its name."""
+    """With a low limit, each error names the limit."""
 
     @classmethod
     def write(cls, folder):
@@ -372,7 +372,7 @@ class Limits(Case):
     def test_memory_of_all(self):
         server = self.limited("total_memory_bytes=1000000")
         narrow = {"start": T, "end": T + 9, "m": "sum:cpu{host=*}"}
-        for _ in range(3):  # the memory of a request is released, also after a failure
+        for _ in range(3):  # repeated, because a failed request must release its memory, too
             self.assert_error(self.ask(server), 503, "total_memory_bytes")
             self.assertEqual(server.get("/api/query", narrow).status, 200)
             native = {"start": T, "end": END, "queries": [{"aggregator": "none", "metric": "cpu"}]}
@@ -381,11 +381,11 @@ class Limits(Case):
     def test_memory_of_findings(self):
         listing = {"match": "step_seconds", "points": "", "limit": 0}
         server = self.limited("total_memory_bytes=2000000")
-        for _ in range(3):  # the series are few, but comparing their values takes memory
+        for _ in range(3):  # the list of series fits into memory, but not the findings' values
             self.assertEqual(server.get("/sonde/v1/series", listing).status, 200)
             self.assert_error(server.get("/sonde/v1/findings"), 503, "total_memory_bytes")
         server = self.limited("total_memory_bytes=50000000")
-        for _ in range(30):  # each takes more than 2 MB, and gives it back
+        for _ in range(30):  # each request takes more than 2 MB, and releases them
             measures = server.get("/sonde/v1/findings").json["measures"]
             self.assertEqual([(m["metric"], m["members"]) for m in measures], [("step_seconds", 50)])
 
@@ -411,8 +411,8 @@ class Limits(Case):
             for client in idle:
                 client.sendall(b"G")  # so that the server recognises their protocol
             answer = None
-            # while others come after it, it may have to make room itself; a hanging one ends by its
-            # timeout
+            # The server may close this connection to make room for later ones, so it is retried. A
+            # hanging request would end with a timeout.
             while not answer:
                 try:
                     answer = server.get("/sonde/v1/status")
@@ -432,8 +432,7 @@ class Limits(Case):
 
 
 class Stuck(unittest.TestCase):
-    """Requests that hang, because the job's agent does not answer, delay neither /healthz nor
-    queries."""
+    """The agent does not answer, so some requests hang. They delay neither /healthz nor queries."""
 
     def test_others_are_served(self):
         job = Job("slow_after_s=0.01")
@@ -464,7 +463,7 @@ class Stuck(unittest.TestCase):
 
 
 class Files(unittest.TestCase):
-    """Files appear, disappear, and become damaged."""
+    """The server copes with files that appear, disappear, or become damaged."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="sonde-conformance-")
@@ -485,11 +484,11 @@ class Files(unittest.TestCase):
         return server.get("/api/suggest", "type=tagv").json
 
     def until(self, what):
-        """The server scans folders once a second: asks until the condition holds."""
+        """Waits until the condition holds; the server scans its folders once a second."""
         for _ in range(100000):
             if what():
                 return
-        self.fail("it never came to be so")
+        self.fail("the condition never became true")
 
     def test_empty_folder_that_fills(self):
         server = self.serve(self.folder)
@@ -509,7 +508,7 @@ class Files(unittest.TestCase):
         for name, data in (("empty", b""), ("short", whole[:10]), ("junk", b"#!/bin/sh\n" * 1000), ("zeros", bytes(len(whole)))):
             with open(f"{self.folder}/{name}.sonde", "wb") as f:
                 f.write(data)
-            os.utime(f.name, (T, T))  # not being made now
+            os.utime(f.name, (T, T))  # an old file, unlike one that a program is just making
         os.mkdir(f"{self.folder}/folder.sonde")
         server = self.serve(self.folder)
         self.assertEqual(self.hosts(server), ["a"])

@@ -1,4 +1,4 @@
-"""The smaller routes of OpenTSDB's and Dragon's faces, and CORS."""
+"""Tests the smaller routes of OpenTSDB's and Dragon's interfaces, and CORS."""
 import unittest
 
 from harness import TOKEN, Case, T, Writer
@@ -67,7 +67,7 @@ class Admin(Case):
             self.assertEqual((answer.status, answer.headers["Access-Control-Allow-Origin"]), (200, origin))
             self.assertIn("POST", answer.headers["Access-Control-Allow-Methods"])
             self.assertIn("Authorization", answer.headers["Access-Control-Allow-Headers"])
-            # The page needs the token, but may read that error.
+            # A request without the token is refused, but the page may read that error.
             answer = self.server.get("/api/version", headers={"Origin": origin}, token=False)
             self.assertEqual((answer.status, answer.headers["Access-Control-Allow-Origin"]), (401, origin))
         for origin in ("http://grafana.example:3000", "https://grafana.example", "null", "*"):

@@ -1,4 +1,4 @@
-"""Annotations over HTTP: into a live job, and back out of it."""
+"""Tests annotations over HTTP: writes them to a live job, and reads them back."""
 import hashlib
 import hmac
 import json
@@ -32,7 +32,8 @@ class Annotations(unittest.TestCase):
         self.assertEqual((answer.status, answer.json), (200, sent))
         got = self.server.get("/api/annotation", {"start_time": T + 10}).json
         self.assertEqual(got, {**sent, "custom": {**sent["custom"], "host": "node1"}})
-        # In the answers for its series, and in all answers if global annotations are requested.
+        # Answers contain the annotation for its series; all answers contain it if the request asks
+        # for global annotations.
         self.assertEqual([{k: a[k] for k in a if k != "tsuid"} for a in self.shown(T + 10, T + 11)[0]["annotations"]], [got])
         self.assertNotIn("annotations", self.shown(T + 10, T + 11, "sum:loss{rank=1}")[0])
         self.assertNotIn("annotations", self.shown(T + 10, T + 11, no_annotations="")[0])
@@ -77,11 +78,12 @@ class Annotations(unittest.TestCase):
             element = self.shown(T + 60, T + 61, global_annotations="", **more)[0]
             for member in ("annotations", "globalAnnotations"):
                 self.assertEqual([a["startTime"] for a in element[member] if a["description"] == "fine"], [time], (member, more))
-        # Requested alone, it keeps its milliseconds, which identify it.
+        # A request for the annotation itself keeps the milliseconds, which identify it.
         self.assertEqual(self.server.get("/api/annotation", {"start_time": (T + 60) * 1000 + 750}).json["startTime"], (T + 60) * 1000 + 750)
 
     def test_in_the_address(self):
-        """OpenTSDB accepts this from clients that have only GET, or no body."""
+        """Like OpenTSDB, the server takes annotations in the parameters of the address, for clients
+        that can send only GET, or no body."""
         def ask(method, override=None, path="/api/annotation", **more):
             query = {"start_time": T - 90, **more, **({"method_override": override} if override is not None else {})}
             return self.server.request(method, f"{path}?{urlencode(query)}")
@@ -102,14 +104,13 @@ class Annotations(unittest.TestCase):
         self.assert_refused(self.server.get("/api/annotation", {"description": "x", "method_override": "post"}), 400, "startTime")
         self.assert_refused(ask("GET", "post", start_time="soon", description="x"), 400, "startTime")
         self.assert_refused(ask("GET", "post", "/api/annotation/bulk", description="x"), 400, "Missing request content")
-        # It changes data, so the view role is not enough, and a page of another server may not use
-        # it.
+        # A changing request needs more than the view role.
         view = hmac.new(self.server.token.encode(), b"sonde view token", hashlib.sha256).hexdigest()
         for override, status in (("post", 403), ("delete", 403), ("get", 200)):
             answer = self.server.get("/api/annotation", {"start_time": T - 90, "description": "x", "method_override": override}, headers={"Authorization": f"Bearer {view}"})
             self.assertEqual(answer.status, status)
         self.assertEqual(ask("GET").json["description"], "still by post & /api/annotations")
-        # Without data to change, the parameter has no effect.
+        # On routes that change nothing, method_override has no effect.
         self.assertEqual(self.server.get("/api/suggest", "type=metrics&q=lo&method_override=post").json, ["loss"])
         self.assertEqual(self.server.get("/api/put", "method_override=post").status, 405)
 

@@ -1,4 +1,4 @@
-"""The forms of answers, and requests of real clients."""
+"""Tests the forms of answers, and the requests of real clients."""
 import gzip
 import json
 import os
@@ -10,7 +10,7 @@ from harness import END, T, Case, Server, Writer, strict_json
 
 
 class Answers:
-    """The tests for a file that is being written and for a closed one."""
+    """Tests that run both for a file that is still being written and for a closed one."""
     state = "closed"
     arguments = ("job=job7", "alias=cpu_load:cpu")
 
@@ -65,7 +65,7 @@ class Answers:
         self.assertEqual(self.query("sum:odd")[0]["dps"], {str(T): 1, str(T + 4): 5})
         self.assertEqual(self.query("sum:odd", arrays="")[0]["dps"], [[T, 1], [T + 4, 5]])
 
-    def test_asked_for_gaps_have_two_elements(self):
+    def test_requested_gaps_have_two_elements(self):
         for fill, value in (("nan", "NaN"), ("null", None), ("zero", 0)):
             rows = self.query(f"sum:10s-avg-{fill}:gaps", end=T + 70, arrays="")[0]["dps"]
             self.assertEqual(rows, [[T, 1.5]] + [[T + 10 * i, value] for i in range(1, 6)] + [[T + 60, 2.5], [T + 70, value]])
@@ -158,8 +158,8 @@ class Answers:
         self.assertEqual(without_tsuid(a["annotations"]), [begins])
         self.assertEqual(without_tsuid(b["annotations"]), [begins, slow])
         self.assertNotIn("globalAnnotations", a)
-        # A query without a filter on host covers all hosts, even while only one of them has such
-        # series.
+        # An aggregate of a query without a filter on host covers all hosts, even if only one host
+        # has such series. So its annotations are those of all hosts.
         whole, single = self.query("sum:gaps"), self.query("none:gaps")
         self.assertEqual(whole[0]["tags"], single[0]["tags"])
         self.assertEqual(without_tsuid(whole[0]["annotations"]), [begins, slow])
@@ -167,7 +167,8 @@ class Answers:
             self.assertEqual(without_tsuid(self.query(m)[0]["annotations"]), [begins], m)
         body = {"start": T, "end": END, "globalAnnotations": True, "queries": [{"aggregator": "sum", "metric": "cpu"}]}
         self.assertEqual(self.post_query(body)[0]["globalAnnotations"], [begins, slow])
-        self.assertNotIn("annotations", self.query("sum:cpu", start=T + 8)[0])  # none in the range
+        # The range has no annotations.
+        self.assertNotIn("annotations", self.query("sum:cpu", start=T + 8)[0])
         self.assertNotIn("annotations", self.query("sum:cpu", no_annotations="")[0])
 
     def test_jsonp(self):
@@ -246,13 +247,13 @@ class Answers:
         got = self.post_query(body)
         self.assertEqual([e["tags"]["host"] for e in got], ["a", "b"])
         for element in got:
-            self.assertEqual(element["query"]["index"], 0)  # the client reads it in every element
+            self.assertEqual(element["query"]["index"], 0)  # the client needs it in every element
             self.assertTrue(all(len(t) == 10 for t in element["dps"]))
-        # In ms, with the older form of tags, and no end.
+        # A request in ms, with the older form of tags, and without an end.
         body = {"start": T * 1000, "queries": [{"metric": "cpu", "aggregator": "sum", "tags": []}], "msResolution": True, "globalAnnotations": True}
         got = self.post_query(body)
         self.assertEqual(got[0]["dps"][str(T * 1000 + 10000)], 102)
-        # Its annotation query, and its test of the data source.
+        # The client's query for annotations, and its test of the data source.
         body = {"start": T * 1000, "queries": [{"aggregator": "sum", "metric": "cpu"}], "msResolution": False, "globalAnnotations": True, "end": END * 1000}
         self.assertEqual([a["description"] for a in self.post_query(body)[0]["globalAnnotations"]], ["the run begins", "node b is slow"])
         answer = self.server.get("/api/suggest", "type=metrics&q=cpu&max=1000")
@@ -282,7 +283,7 @@ class Answers:
                 self.assertEqual(len(row), 2)
                 self.assertIsInstance(row[0], int)
                 self.assertAlmostEqual(row[1], 0.1)
-        # The maximum, and a fraction.
+        # The client's greatest counterMax, a fraction, and 0.
         for most in (1.8446744073709552e19, 100.5, 0):
             body["queries"][0]["rateOptions"] = {"counter": True, "counterMax": most, "resetValue": 0}
             self.assertEqual(len(self.post_query(body)), 2)
@@ -351,13 +352,13 @@ class Answers:
         for name in ("none sum min max avg median mult dev diff count first last squareSum zimsum mimmin mimmax pfsum p50 p75 p90 p95 p99 p999 "
                      "ep50r3 ep999r7").split():
             self.assertIn(name, names)
-            self.query(f"{name}:gaps")  # and each of them works
+            self.query(f"{name}:gaps")  # each listed aggregator works
         filters = self.server.get("/api/config/filters").json
         self.assertEqual(set(filters), {"literal_or", "iliteral_or", "not_literal_or", "not_iliteral_or", "wildcard", "iwildcard", "regexp", "not_key", "equal_or_absent"})
         for entry in filters.values():
             self.assertEqual(list(entry), ["examples", "description"])
 
-    # ---- our own
+    # ---- sonde's own routes
 
     def test_status(self):
         got = self.server.get("/sonde/v1/status").json
@@ -404,8 +405,8 @@ class Live(Answers, Case):
 
 
 class Dragon(Case):
-    """The dashboards of the Dragon Telemetry Service, unchanged: a series per host, whatever
-    groupBy says."""
+    """The unchanged dashboards of the Dragon Telemetry Service get a series per host, whatever
+    their groupBy says."""
     arguments = ("dragon=1",)
     query_body = {"start": T, "end": END, "queries": [
         {"aggregator": "sum", "downsampleAggregator": "avg", "downsampleFillPolicy": "none",
@@ -423,7 +424,7 @@ class Dragon(Case):
         self.assertEqual([e["tags"] for e in self.query("sum:load_average{}{host=*}")], [{"host": "a"}, {"host": "b"}])
 
     def test_each_host_whatever_the_filter(self):
-        """Panels use literal_or(*), or no filter; both mean each host."""
+        """Panels use literal_or(*) or no filter; both select each host."""
         for kind in ("iliteral_or", "literal_or", "iwildcard", None):
             query = {"aggregator": "sum", "metric": "load_average"}
             if kind:

@@ -1,7 +1,7 @@
-"""The requests of Grafana's OpenTSDB data source (13.0), and its interpretation of answers.
+"""Tests the requests of Grafana's OpenTSDB data source (13.0) and its interpretation of answers.
 
-Its backend posts one query at a time with times in whole seconds and neither msResolution nor
-globalAnnotations. The interval of the downsampling follows from the range and the width of the
+Its backend posts one query at a time with times in whole seconds, and without msResolution and
+globalAnnotations. It computes the interval of the downsampling from the range and the width of the
 panel.
 """
 import os
@@ -12,8 +12,8 @@ from harness import Case, T, Writer
 
 RANGE_S = 300
 SEED, ROUNDS = int(os.environ.get("SONDE_TEST_SEED") or 1), int(os.environ.get("SONDE_TEST_ROUNDS") or 1)
-# Grafana rounds the range divided by the width: values in ms below the first number become the
-# second.
+# Grafana divides the range by the width and rounds: a value in ms below the first number of a pair
+# becomes the second number.
 ROUNDED = [(10, 1), (15, 10), (35, 20), (75, 50), (150, 100), (350, 200), (750, 500), (1500, 1000), (3500, 2000), (7500, 5000)]
 
 
@@ -26,7 +26,7 @@ class DataSource(Case):
     @classmethod
     def write(cls, folder):
         writer = Writer(f"{folder}/a.sonde")
-        # 100 a second, always in the middle of each second.
+        # The counter rises by 100 in the middle of each second.
         writer.points("steps_total", {"host": "a"}, [(T + i / 10, 100 * ((i + 5) // 10)) for i in range(10 * RANGE_S + 1)])
         r, total = random.Random(SEED), 0
         points = []
@@ -57,7 +57,7 @@ class DataSource(Case):
                 self.assertEqual(set(values), {100}, (px, arrays))
 
     def test_less_than_a_second_is_a_second(self):
-        """With every kind of request, and every aggregation."""
+        """An interval below 1 s counts as 1 s in every kind of request, with every aggregation."""
         r = random.Random(SEED)
         for _ in range(20 * ROUNDS):
             aggregator, function = r.choice(["sum", "avg", "max", "none"]), r.choice(["avg", "sum", "min", "count", "last"])
@@ -73,7 +73,7 @@ class DataSource(Case):
                 self.assertEqual(fine, whole)
                 fine, whole = both(f"scale({m},2)", self.gexp)
                 self.assertEqual(fine, whole)
-                # With time stamps in ms, every bucket has its own.
+                # With time stamps in ms, an interval below 1 s is used as it is.
                 fine, whole = both(m, ms="")
                 self.assertNotEqual(fine, whole)
 
@@ -83,7 +83,7 @@ class DataSource(Case):
         return answer.json
 
     def test_two_intervals_in_one_request(self):
-        """Each is answered, because they differ; show_query returns each parsed query."""
+        """Queries that differ are all answered; show_query returns each parsed query."""
         got = self.server.get("/api/query", f"start={T}&m=sum:500ms-avg:steps_total&m=sum:1s-avg:steps_total&m=sum:500ms-avg:steps_total&show_query").json
         self.assertEqual([(e["query"]["index"], e["query"]["downsample"]) for e in got], [(0, "1s-avg"), (1, "1s-avg")])
         calendar = self.server.get("/api/query", {"start": T, "end": T + 9, "m": "sum:500ms-avg:steps_total", "use_calendar": ""}).json
@@ -133,7 +133,7 @@ class Empty(Case):
             return self.server.post("/api/query/exp", body)
         one = formula("m0 * 2", "gpu_count")
         self.assertEqual((one.status, one.json["outputs"][0]["dps"]), (200, []))
-        # As with a metric whose series have no points in this range.
+        # Such a metric acts like one whose series have no points in this range.
         two = formula("m0 + m1", "load_1m", "DevicePowerUsage")
         self.assertEqual(two.status, 200, two.raw)
         self.assertEqual([row[1] for row in two.json["outputs"][0]["dps"]], list(range(10)))

@@ -1,4 +1,4 @@
-"""/api/query/exp: formulas over metrics."""
+"""Tests /api/query/exp, which computes formulas of metrics."""
 import json
 import unittest
 
@@ -68,8 +68,8 @@ class Exp(Case):
                 self.assertEqual(self.rows([metric("a", "sys.a"), metric("b", "sys.b")],
                                            [{"id": "e", "expr": text, "join": {"useQueryTags": True}}], filters=one)[0], [0, wanted])
 
-    def test_nothing_is_made_of_nothing(self):
-        """A missing value makes every result NaN, comparisons too."""
+    def test_a_missing_value_makes_the_result_nan(self):
+        """The results of comparisons become NaN, too."""
         metrics = [metric("a", "sys.a", fillPolicy={"policy": "nan"}), metric("late", "late", fillPolicy={"policy": "nan"})]
         for text, before, at in (("a + late", "NaN", 15), ("late < 1", "NaN", 0), ("!late", "NaN", 0), ("late || 1", "NaN", 1), ("a / (late - 5)", "NaN", 0), ("a % (late - 5)", "NaN", 0)):
             with self.subTest(text):
@@ -134,8 +134,8 @@ class Exp(Case):
                 self.assert_error(self.server.post("/api/query/exp", body), 400, words)
         self.assertEqual(self.server.get("/api/query/exp").status, 405)
 
-    def test_series_that_cannot_be_told_apart(self):
-        """The join uses none of their tags."""
+    def test_ambiguous_series(self):
+        """A join is refused if its tags do not distinguish the series of a metric."""
         self.assert_error(self.ask([metric("a", "sys.a", aggregator="none")], [{"id": "e", "expr": "a", "join": {"useQueryTags": True}}],
                                    filters=[{"id": "f1", "tags": [{"type": "not_key", "tagk": "rack", "filter": "", "groupBy": True}]}]), 400, "same tags in the join")
 

@@ -1,5 +1,6 @@
-"""The semantics of OpenTSDB's queries: a table of facts, checked with a file that is being written,
-a closed one, one of a killed writer, and one with all points in sealed blocks."""
+"""Tests the semantics of OpenTSDB's queries with a table of facts. Each fact is checked with a file
+that is being written, a closed file, a file of a killed writer, a file with all points in sealed
+blocks, and with two files."""
 import math
 import unittest
 
@@ -42,7 +43,8 @@ def each(times, values):
     return {str(t): v for t, v in zip(times, values)}
 
 
-# name, m, more parameters, expected dps (a dict, or a list of one per series, ordered by tags)
+# name, m, other parameters, expected dps (a dict, or a list with a dict per series, ordered by
+# tags)
 FACTS = [
     ("sum", "sum:l", {}, each(L_TIMES, [301] * 300)),
     ("rate", "sum:rate:l{host=web01}", {}, each(L_TIMES[1:], [1 / 30] * 299)),
@@ -61,12 +63,12 @@ FACTS = [
      each([T + 60 * i for i in range(151)], [1] + [2 * i + 0.5 for i in range(1, 150)] + [300])),
     ("1m-count", "sum:1m-count:l{host=web01}", {}, each([T + 60 * i for i in range(151)], [1] + [2] * 149 + [1])),
     ("0all-sum", "sum:0all-sum:l{host=web01}", {}, each([T], [45150])),
-    # OpenTSDB truncates whole numbers to 149, 148 …; here values are doubles.
+    # OpenTSDB truncates these values to whole numbers (149, 148 …); sonde computes with doubles.
     ("dev", "dev:l", {}, each(L_TIMES, [abs(2 * i - 301) / 2 for i in range(1, 301)])),
     ("zimsum", "zimsum:lo", {}, each([t + d for t in L_TIMES for d in (0, 15)], [v for i in range(300) for v in (i + 1, 300 - i)])),
     ("sum interpolates", "sum:ab", {}, each([T, T + 10, T + 20, T + 30], [40, 87, 108, 70])),
     ("pfsum holds", "pfsum:ab_gap", {}, each([T, T + 10, T + 20, T + 30], [40, 77, 88, 70])),
-    # Quantiles of stored whole numbers are whole numbers; those of a bucket are not.
+    # Quantiles over series of whole numbers are whole numbers; quantiles of a bucket are not.
     ("p50 of a bucket", "sum:0all-p50:thousand", {}, each([T], [500.5])),
     ("p95 of a bucket", "sum:0all-p95:thousand", {}, each([T], [950.95])),
     ("p999 of a bucket", "sum:0all-p999:thousand", {}, each([T], [999.999])),
@@ -105,8 +107,8 @@ FACTS = [
 
 
 def aggregated(function, fill):
-    """M aggregated in the simplest way: the value of each series at every stamp, then the
-    function."""
+    """Aggregates M in the simplest way: at each time stamp, it applies the function to the values
+    of all series."""
     result = {}
     for t in sorted({t for points in M.values() for t, _ in points}):
         values = [v for v in (fill(points, t) for points in M.values()) if v is not None]
@@ -153,7 +155,7 @@ ON_M = [
 
 
 class Facts:
-    """The tests for every kind of file."""
+    """Tests that run for every kind of file."""
 
     def check(self, got, expected):
         self.assertEqual(list(got), sorted(got, key=int), "stamps ascend")
@@ -186,9 +188,9 @@ class Facts:
         self.assertEqual([(s["metric"], s["tags"], s["aggregateTags"]) for s in self.query("sum:l")], [("l", {"dc": "lga"}, ["host"])])
         self.assertEqual([(s["tags"], s["aggregateTags"]) for s in self.query("sum:l{host=*}")],
                          [({"dc": "lga", "host": "web01"}, []), ({"dc": "lga", "host": "web02"}, [])])
-        # An object, even if it is empty.
+        # Tags are an object, even if there are none.
         self.assertEqual([(s["tags"], s["aggregateTags"]) for s in self.query("sum:five")], [({}, ["host"])])
-        # A key that some of the series lack stays.
+        # A key that some of the aggregated series lack stays in the tags.
         self.assertEqual([(s["tags"], s["aggregateTags"]) for s in self.query("sum:lonely")], [({"host": "a", "rank": "0"}, [])])
 
     def test_every_point_is_counted(self):
@@ -268,8 +270,8 @@ class Crashed(Facts, Case):
 
 
 class Spread(Facts, Case):
-    """Every other point in a second file, like runs and nodes leave them: all files are queried as
-    one."""
+    """Every other point is in a second file, as with several runs or nodes. A query reads all files
+    as one."""
     @classmethod
     def write(cls, folder):
         writers = [Writer(f"{folder}/node{i}.sonde") for i in range(2)]

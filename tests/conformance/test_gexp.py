@@ -1,4 +1,4 @@
-"""/api/query/gexp: functions over queries."""
+"""Tests /api/query/gexp, which applies functions to queries."""
 import math
 import unittest
 
@@ -79,7 +79,7 @@ class Gexp(Case):
         self.assertEqual([e["metric"] for e in self.ask("alias(sum:used{host=*},'use of @host: @hostname@')")],
                          [f"use of {h}: {h}name@" for h in HOSTS])
         [one] = self.ask("alias(sum:used{host=a},plain)")
-        # The name replaces the tags.
+        # The alias replaces the tags.
         self.assertEqual((one["metric"], one["tags"], one["aggregateTags"]), ("plain", {}, []))
 
     def test_functions_of_several_sets(self):
@@ -95,8 +95,8 @@ class Gexp(Case):
                     self.assertEqual({e["metric"] for e in got}, {f"{name}(sum:used{{host=*}},sum:total{{host=*}})"})
         self.assertEqual(self.points("sum(sum:used{host=a},sum:used{host=a},sum:total{host=a})", end=T), {0: 120})
 
-    def test_times_are_brought_together(self):
-        """Values that one set lacks at a time of the other are 0."""
+    def test_missing_values_of_a_set_are_0(self):
+        """If only one of two sets has a value at a time, the other's value is 0."""
         self.assertEqual(self.points("sum(sum:rough,sum:signed)"), {0: -0.5, 10: 2, 20: -3, 30: 3})
 
     def test_tags_that_differ_are_aggregated(self):

@@ -1,5 +1,5 @@
-"""The dashboards: every metric of the catalogue has its panel, and a running job answers the
-panels' queries in the form of each of Grafana's clients."""
+"""Tests the dashboards: every metric of the catalogue has a panel, and a running job answers the
+queries of the panels, in the form of each of Grafana's clients."""
 import json
 import os
 import re
@@ -20,8 +20,8 @@ def panels(dashboard):
 
 
 def asked(server, target, start, end, host=".*"):
-    """A panel's query in the form of each of Grafana's clients: the browser's, the backend's old
-    one and its new one. All get the same answer."""
+    """Sends a panel's query in the forms of Grafana's three clients: in the browser, and the old
+    and the new one in the backend. Checks that all get the same answer, and returns it."""
     filters = [{**f, "filter": f["filter"].replace("${host:pipe}", host)} for f in target["filters"]]
     query = {"metric": target["metric"].replace("$metric", "load_1m"), "aggregator": target["aggregator"], "downsample": "1s-avg"}
     if target["shouldComputeRate"]:
@@ -34,7 +34,7 @@ def asked(server, target, start, end, host=".*"):
         if answer.status != 200:
             raise AssertionError(query, answer.raw)
     if any(element["query"]["index"] != 0 for element in browser.json):
-        raise AssertionError(browser.raw)  # the browser's client reads it in every element
+        raise AssertionError(browser.raw)  # the browser's client needs it in every element
     lines = [[(e["tags"], sorted([int(t), v] for t, v in (e["dps"].items() if isinstance(e["dps"], dict) else e["dps"]))) for e in answer.json]
              for answer in (browser, old, new)]
     if not lines[0] == lines[1] == lines[2]:
@@ -61,9 +61,9 @@ class Dashboards(unittest.TestCase):
                 self.assertEqual(target["shouldComputeRate"], rows[target["metric"]]["kind"] == "counter")
                 self.assertEqual(panel["description"], rows[target["metric"]]["help"])
 
-    def test_what_the_data_source_reads(self):
-        """Whole seconds, and neither nulls nor aliases. tests/grafana shows what would happen
-        otherwise."""
+    def test_panels_suit_the_data_source(self):
+        """Panels request whole seconds, and neither nulls nor aliases. tests/grafana tests how the
+        data source misinterprets other requests."""
         for dashboard in self.dashboards.values():
             for panel in panels(dashboard):
                 target = panel["targets"][0]
@@ -86,7 +86,7 @@ class Dashboards(unittest.TestCase):
         self.assertEqual(len({d["uid"] for d in self.dashboards.values()}), len(self.dashboards))
 
     def test_a_running_job_and_its_recording_answer(self):
-        """A job on a machine with two GPUs (the fake library), and its recording."""
+        """A job on a machine with two GPUs, which a fake library simulates, and its recording."""
         job = Job(level=3, env={"SONDE_NVML": os.environ["FAKE_NVML"], "SONDE_FAKE_NVML": os.environ["GPU_SCRIPT"]})
         self.addCleanup(job.stop)
         begun = int(time.time())
@@ -95,15 +95,15 @@ class Dashboards(unittest.TestCase):
         def last(metric):
             answer = job.server.get("/api/query/last", f"timeseries={metric}")
             return answer.json if answer.status == 200 else []
-        # Rates need points of several seconds. The last sample has to be after the range, so that
-        # the range does not change any more.
+        # Rates need points of several seconds. The test waits for a sample after the range, because
+        # then the points in the range no longer change.
         while not any(point["timestamp"] >= (begun + 4) * 1000 for point in last("gpu_utilization_percent")):
             self.assertLess(time.monotonic(), deadline)
         self.assertEqual(job.server.post("/api/annotation", {"startTime": begun + 1, "description": "now"}).status, 200)
         live = self.answers(job.server, begun, begun + 2)
         self.assertEqual(sorted((tags["host"], tags["gpu"]) for tags, _ in live["gpu", "gpu_utilization_percent", "avg"]), [("node1", "0"), ("node1", "1")])
         self.assertEqual(live["job", "load_1m", "count"][0][1][-1][1], 1, "one node")
-        # Not every machine has all metrics of the catalogue; this one has these.
+        # A machine may lack other metrics of the catalogue, but every test machine has these.
         empty = {metric for (_, metric, _), lines in live.items() if not lines}
         self.assertFalse(empty & {"load_1m", "cpu_percent", "cpu_user_seconds_total", "memory_used_percent", "gpu_count", "gpu_up", "gpu_utilization_percent",
                                   "gpu_memory_used_percent", "gpu_power_watts", "gpu_energy_joules_total", "gpu_temperature_celsius"})
@@ -117,7 +117,7 @@ class Dashboards(unittest.TestCase):
         self.assert_annotation(recording, begun)
 
     def answers(self, server, start, end):
-        """(dashboard, metric, aggregator) → lines, for all existing metrics."""
+        """Returns (dashboard, metric, aggregator) → lines, for all existing metrics."""
         known = set(server.get("/api/suggest", "type=metrics&max=10000").json)
         self.assertLess({"cpu_percent", "load_1m", "gpu_utilization_percent", "gpu_energy_joules_total"}, known)
         lines = {}
@@ -130,14 +130,15 @@ class Dashboards(unittest.TestCase):
                     self.assertEqual(asked(server, target, start, end), [])
         target = self.dashboards["custom"]["panels"][0]["targets"][0]
         lines["custom", "load_1m", "avg"] = asked(server, target, start, end)
-        # One chosen host, several, another one.
+        # The dashboard's choice of hosts: one, several, and hosts that do not exist.
         for host in ("node1", "node1|node2"):
             self.assertEqual(asked(server, target, start, end, host), lines["custom", "load_1m", "avg"])
         self.assertEqual(asked(server, target, start, end, "node2|ode1"), [])
         return lines
 
     def assert_annotation(self, server, begun):
-        """In the form of the backend's client: without downsampling, and never for global ones."""
+        """Checks that the backend's client finds the annotation. Its query has no downsampling and
+        never requests global annotations."""
         for dashboard in self.dashboards.values():
             note = dashboard["annotations"]["list"][0]["target"]
             answer = server.post("/api/query?arrays=true", {"start": begun, "end": begun + 3,

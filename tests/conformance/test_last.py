@@ -1,4 +1,4 @@
-"""/api/query/last: the latest point of each series."""
+"""Tests /api/query/last, which returns the latest point of each series."""
 import time
 import unittest
 

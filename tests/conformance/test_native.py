@@ -1,5 +1,5 @@
-"""sonde's own face: lists, points by column, events, new points, and the document that describes
-it."""
+"""Tests sonde's own HTTP interface: lists, points by column, events, streams of new points, and the
+OpenAPI document."""
 import http.client
 import json
 import struct
@@ -92,7 +92,7 @@ class Native(Case):
 
 
 class Document(Case):
-    """The document lists exactly the existing routes."""
+    """The OpenAPI document lists exactly the existing routes."""
 
     def test_against_the_server(self):
         document = self.server.get("/sonde/v1/openapi.json").json
@@ -100,7 +100,7 @@ class Document(Case):
         for path, operations in document["paths"].items():
             for method in ("get", "post", "put", "delete"):
                 if path == "/sonde/v1/stream" and method == "get":
-                    continue  # it would never end
+                    continue  # the answer would never end
                 answer = self.server.request(method.upper(), path, "" if method != "get" else None)
                 with self.subTest(f"{method} {path}"):
                     self.assertEqual(answer.status != 405, method in operations)
@@ -118,9 +118,9 @@ class Document(Case):
                 self.assertEqual(self.server.get(path).status, 400, path)
 
 
-@unittest.skipIf(pyarrow is None, "no pyarrow here to read Arrow with")
+@unittest.skipIf(pyarrow is None, "pyarrow is not installed")
 class Arrow(Case):
-    """/sonde/v1/query as an Arrow table, read with Arrow's own library."""
+    """Answers of /sonde/v1/query as Arrow tables, read with Arrow's own library."""
     arguments = ("query_memory_bytes=16000000",)
 
     @classmethod
@@ -155,8 +155,8 @@ class Arrow(Case):
             self.assertEqual([str(f.type) for f in table.schema][:5], ["timestamp[ns, tz=UTC]", "double", "int32", *["dictionary<values=string, indices=int32, ordered=0>"] * 2])
             got = zip(table["time"].cast("int64").to_pylist(), *(table[name].to_pylist() for name in table.schema.names[1:]))
             got = [(t, None if v != v else v, *rest) for t, v, *rest in got]
-            # Not assertEqual, which would search for the shortest description of so many
-            # differences for hours.
+            # assertEqual() would search for hours for the shortest description of so many
+            # differences.
             wrong = [i for i, (g, w) in enumerate(zip(got, wanted)) if g != w]
             if wrong or len(got) != len(wanted):
                 self.fail(f"{len(got)} rows, wanted {len(wanted)}; {len(wrong)} differ" + (f", the first in row {wrong[0]}: {got[wrong[0]]}, wanted {wanted[wrong[0]]}" if wrong else ""))
@@ -174,7 +174,7 @@ class Arrow(Case):
 
 
 class Binary(Case):
-    """/sonde/v1/query?format=binary, read as docs/http.md describes it."""
+    """Answers of /sonde/v1/query?format=binary, read as docs/http.md describes them."""
 
     @classmethod
     def write(cls, folder):
@@ -183,7 +183,7 @@ class Binary(Case):
         w.points("cpu", {"host": "a", "x": "\u00e4"}, [(T + i, i / 3) for i in range(5)])
         w.points("cpu", {"host": "b"}, [(T, float("nan")), (T + 60.5, 1e300)])
         w.points("steps", {"host": "a"}, [(T + i, i) for i in range(3000)])
-        # Sampled together except for one point; and one that ends earlier.
+        # c, d and e have one point at another time than a and b; e ends earlier.
         for host, late, count in (("a", 0, 100), ("b", 0, 100), ("c", 1, 100), ("d", 1, 100), ("e", 1, 99)):
             w.points("together", {"host": host}, [(T + i + late * (i == 50) / 4, i) for i in range(count)])
         w.close()
@@ -247,7 +247,7 @@ class Binary(Case):
             self.assertEqual((answer.status, answer.headers["Content-Type"]), (200, "application/vnd.sonde.columns"))
             self.assertEqual(self.read(answer.raw), self.server.post("/sonde/v1/query", body).json)
 
-    def test_times_of_what_was_sampled_together_come_once(self):
+    def test_times_of_series_sampled_together_come_once(self):
         answer = self.server.post("/sonde/v1/query?format=binary", {"start": T, "end": END, "queries": [{"m": "none:together"}, {"m": "none:together{host=e}"}]})
         self.read(answer.raw)
         self.assertEqual(self.shared, [False, True, False, True, False, False])
@@ -259,7 +259,7 @@ class Binary(Case):
 
 
 class PerSpan(Case):
-    """One value for each span: docs/query.md."""
+    """Queries for one value per span, as described in docs/query.md."""
 
     @classmethod
     def write(cls, folder):
@@ -288,8 +288,8 @@ class PerSpan(Case):
         return [(s["tags"], list(zip([t // NS - T for t in s["t_ns"]], s["values"]))) for s in self.ask(query, **more)["series"]]
 
     def test_of_all_nodes(self):
-        """A span of a driver covers every node; an open one extends to the end of the range, which
-        is inclusive; an empty one has no value."""
+        """A span of the driver covers every node. An open span extends to the end of the range,
+        which is inclusive. A span without points has no value."""
         got = self.values({"metric": "memory", "aggregator": "none", "downsample": "0all-max", "spans": {"name": "job"}})
         self.assertEqual(got, [({"host": "a", "phase": "train"}, [(0, 49)]), ({"host": "b", "phase": "train"}, [(0, 149)]),
                                ({"host": "a", "phase": "test"}, [(50, 98)]), ({"host": "b", "phase": "test"}, [(50, 198)])])
@@ -360,7 +360,7 @@ class Events:
 
 
 class Findings(Case):
-    """Four ranks of a program; each case ends the values of rank 3 in another way."""
+    """Recordings of four ranks of a program, in which rank 3 ends in different ways."""
 
     def found(self, ends, step=1.003, others=240):
         folder = self.enterContext(tempfile.TemporaryDirectory())
@@ -424,8 +424,8 @@ class Stream(Case):
         self.assertEqual(later.next()[1]["values"], [9])
 
     def test_in_columns(self):
-        """format=binary: sizes, and answers like those of a query; first a 0, which means no new
-        points."""
+        """With format=binary, the stream has sizes, each followed by an answer as of a query. Its
+        first size is 0, which means no new points."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
         self.addCleanup(connection.close)
         now = int(time.time())
@@ -453,15 +453,15 @@ class Stream(Case):
         for target in ("", "m=", "m=loss&format=json", "m=loss{", "m=loss&since=then", "&".join(["m=a"] * 17)):
             self.assert_error(self.server.get("/sonde/v1/stream", target), 400, "")
 
-    def until_all_have_ended(self):
-        """Streams whose clients have gone are closed, at the latest when the server writes to
-        them."""
+    def wait_for_the_end_of_streams(self):
+        """Waits until the server has closed the streams whose clients have left. It does so at the
+        latest when it writes to them."""
         deadline = time.monotonic() + 60
         while "0" != next(s["value"] for s in self.server.get("/api/stats").json if s["metric"] == "sonde.streams"):
             self.assertLess(time.monotonic(), deadline)
 
     def test_limit(self):
-        self.until_all_have_ended()  # streams of other tests
+        self.wait_for_the_end_of_streams()  # of other tests
         open_ones = []
         for _ in range(64):
             open_ones.append(Events(self.server, "m=nothing"))
@@ -470,7 +470,7 @@ class Stream(Case):
         self.assert_error(self.server.get("/sonde/v1/stream", "m=nothing"), 503, "streams")
         for one in open_ones:
             one.close()
-        self.until_all_have_ended()
+        self.wait_for_the_end_of_streams()
         one = Events(self.server, f"m=loss&since={T}")
         self.assertEqual(one.response.status, 200)
         one.close()

@@ -1,5 +1,5 @@
-"""Several nodes' data in one answer: an aggregator with a hub, and relays, each with a folder of
-its own. The processes are those that `sonde run` starts."""
+"""Tests answers with the data of several nodes: an aggregator with a hub, and relays, each with its
+own folder. They are the processes that `sonde run` starts."""
 import json
 import os
 import signal
@@ -143,7 +143,8 @@ class Nodes(unittest.TestCase):
         return {n["host"]: n["questions"] for n in self.get("/sonde/v1/status")[0]["hub"]["nodes"]}
 
     def asked(self, path, body=None):
-        """The nodes that were asked for this, the answer, and the missing nodes."""
+        """Sends a request; returns the nodes that the hub asked, the answer, and the missing
+        nodes."""
         before = self.questions()
         answer, missing = self.get(path, body)
         return sorted(host for host, count in self.questions().items() if count > before[host]), answer, missing
@@ -156,7 +157,7 @@ class Nodes(unittest.TestCase):
             return {"start": T - 1, "end": T + 60, "noAnnotations": True,
                     "queries": [{"metric": "loss", "aggregator": "none", "filters": [{"type": kind, "tagk": "host", "filter": text}]}]}
         self.all_up()
-        until(lambda: not self.asked(query("sum:loss{host=n1}"))[0], "all have told whose series they hold")
+        until(lambda: not self.asked(query("sum:loss{host=n1}"))[0], "the hub knows the hosts in the series of each node")
         for path, body, asked, hosts in [
                 (query("none:loss"), None, ["n2", "n3"], NODES),
                 (query("none:loss{host=n2}"), None, ["n2"], ["n2"]),
@@ -172,27 +173,44 @@ class Nodes(unittest.TestCase):
                 series = answer.get("series", answer.get("results")) if isinstance(answer, dict) else answer
                 self.assertEqual((got, [s["tags"]["host"] for s in series], missing), (asked, hosts, None))
         self.assertEqual(self.asked("/sonde/v1/query", {"start": T - 1, "end": T + 60, "queries": [{"m": "sum:only_n3{host=n3}"}]})[0], ["n3"])
-        # A metric of other nodes only is not a mistake; one that no node knows is.
+        # A metric that only other nodes have is no error; one that no node knows is.
         self.assertEqual(self.get(query("sum:only_n3{host=n2}")), ([], None))
         self.assertEqual(self.ask(query("sum:nowhere{host=n2}"))[0], 400)
-        # A point with the host n2 that n3 stores is found, too: at once if its relay is informed,
-        # as `sonde node` does for the agent.
+        # A point with the tag host=n2 in the store of n3 is found at once if the relay of n3 learns
+        # of it. In a job, `sonde node` passes this message on from the agent.
         self.writers["n3"].points("loss", {"host": "n2", "k": "9"}, [(T, 7)])
         self.writers["n3"].sync()
         self.relays["n3"].tell("hosts")
         until(lambda: len(self.get(query("none:loss{host=n2}"))[0]) == 2, "it is found")
-        # After all nodes were asked once, it is always found, even without an announcement.
+        # Once a query to all nodes has found a series, a query for its host finds it, too, even if
+        # the relay was not told of it.
         for i in range(3):
             self.writers["n2"].points(f"late{i}", {"host": f"x{i}"}, [(T, i)])
             self.writers["n2"].sync()
             self.assertEqual(len(self.get(query(f"sum:late{i}"))[0]), 1)
             asked, answer, _ = self.asked(query(f"sum:late{i}{{host=x{i}}}"))
             self.assertEqual((asked, len(answer)), (["n2"], 1))
-        # An absent node is missing if it could have it.
+        # A node that is not connected counts as missing if it may have the requested series.
         self.relays.pop("n3").close()
         until(lambda: self.get(query("none:loss"))[1] == "n3 (not connected)", "n3 is missing")
         self.assertEqual(self.get(query("none:loss{host=n1}"))[1], None)
         self.assertEqual(self.get(query("none:loss{host=n2}"))[1], "n3 (not connected)")
+
+    def test_an_expression_asks_each_node_once(self):
+        self.all_up()
+        before = self.questions()
+        times = f"start={T - 1}&end={T + 60}"
+        answer, _ = self.get(f"/api/query/gexp?{times}&exp=" + quote("diffSeries(sum:1s-sum:loss,sum:1s-min:loss{host=*})")
+                             + "&exp=" + quote("timeShift(sum:1s-max:loss,'1s')"))
+        self.assertEqual([(s["metric"], s["dps"].get(str(T + 1))) for s in answer if not s["metric"].startswith("diff")], [("loss", 60)])
+        self.assertEqual({h: n - before[h] for h, n in self.questions().items()}, {"n2": 1, "n3": 1})
+        before = self.questions()
+        answer, _ = self.get("/api/query/exp", {
+            "time": {"start": str(T), "end": str(T + 60), "aggregator": "sum", "downsampler": {"interval": "1s", "aggregator": "sum"}},
+            "metrics": [{"id": "a", "metric": "loss", "aggregator": "sum"}, {"id": "b", "metric": "loss", "aggregator": "max"}, {"id": "c", "metric": "only_n3"}],
+            "expressions": [{"id": "e", "expr": "a - b"}]})
+        self.assertEqual(answer["outputs"][0]["dps"][:2], [[T * 1000, 30], [(T + 1) * 1000, 32]])
+        self.assertEqual({h: n - before[h] for h, n in self.questions().items()}, {"n2": 1, "n3": 1})
 
     def test_the_native_face(self):
         self.all_up()
@@ -200,6 +218,8 @@ class Nodes(unittest.TestCase):
         self.assertEqual([(n["host"], n["job"], n["state"], n["series"]) for n in nodes["nodes"]], [(h, "j", "live", 2) for h in NODES])
         self.assertEqual(nodes["missing"], [])
         self.assertEqual([m["name"] for m in self.get("/sonde/v1/metrics")[0]["metrics"]], ["loss", "only_n1", "only_n2", "only_n3"])
+        asked, own, _ = self.asked("/sonde/v1/metrics?own")
+        self.assertEqual((asked, own["partial"], [m["name"] for m in own["metrics"]]), ([], True, ["loss", "only_n1"]))
         self.assertEqual([(s["tags"]["host"], s["value"]) for s in self.get("/sonde/v1/series?match=loss&latest")[0]["series"]], [("n1", 14), ("n2", 24), ("n3", 34)])
         answer, _ = self.get("/sonde/v1/query", {"start": T - 1, "end": T + 60, "queries": [{"metric": "only_n2", "aggregator": "sum"}]})
         self.assertEqual([(s["metric"], s["kind"], s["values"]) for s in answer["series"]], [("only_n2", "gauge", [1])])
@@ -228,11 +248,11 @@ class Nodes(unittest.TestCase):
         for path in ("/api/suggest?type=metrics", "/api/query/last?timeseries=loss", "/api/search/lookup?m=loss", "/sonde/v1/metrics", "/sonde/v1/series", "/sonde/v1/spans",
                      "/sonde/v1/annotations", "/metrics"):
             self.assertEqual(self.ask(path)[1], "n2 (not connected), n3 (not connected)", path)
-        # A missing node may have the metric, so its name is not a mistake.
+        # An unknown metric is no error while nodes are missing, because they may have it.
         for path in (self.QUERY + "sum:only_n2", "/api/query/last?timeseries=only_n2"):
             self.assertEqual(self.get(path), ([], "n2 (not connected), n3 (not connected)"))
         self.assertEqual(self.get("/api/search/lookup?m=only_n2{host=*}")[0]["results"], [])
-        # A relay connects, stops, continues, and ends.
+        # A relay connects, is stopped, continues, and ends.
         relay = self.relay("n2")
         until(lambda: "node n2 up" in self.aggregator.said, "n2 is up")
         self.assertEqual(self.get(self.QUERY + quote("sum:1s-sum:loss"))[1], "n3 (not connected)")
@@ -244,13 +264,14 @@ class Nodes(unittest.TestCase):
         until(lambda: self.get(self.QUERY + quote("sum:1s-sum:loss"))[1] == "n3 (not connected)", "n2 answers again")
         self.assertEqual(self.relays.pop("n2").close(), 0)
         until(lambda: "node n2 lost" in self.aggregator.said, "n2 is lost")
-        # An excluded node is not missing any more; a new one is.
+        # An excluded node no longer counts as missing; a node that is now expected does.
         self.aggregator.tell("exclude n2,n3")
         self.aggregator.tell("expect n4")
         until(lambda: self.get(self.QUERY + quote("sum:1s-sum:loss"))[1] == "n4 (not connected)", "n4 is expected")
 
     def test_a_metric_of_a_node_that_has_left(self):
-        """A metric that the job had gives an empty panel. One that it never had is a mistake."""
+        """A metric that only a former node had gives an empty panel. A metric that no node ever had
+        is an error."""
         self.all_up()
         only = self.QUERY + "sum:only_n2"
         self.assertEqual(self.get(only)[0][0]["tags"], {"host": "n2"})
@@ -279,11 +300,11 @@ class Nodes(unittest.TestCase):
                     if word == "data":
                         heard.append((kind, json.loads(rest)))
             except (OSError, AttributeError, ValueError):
-                pass  # closed
+                pass  # the stream is closed
         threading.Thread(target=listen, daemon=True).start()
 
         def points():
-            """host → values, in the order of arrival."""
+            """Returns host → values, in the order of arrival."""
             names = {event["id"]: event["tags"]["host"] for kind, event in heard if kind == "series"}
             out = {}
             for kind, event in list(heard):
@@ -295,13 +316,13 @@ class Nodes(unittest.TestCase):
             return [event for name, event in heard if name == kind]
         until(lambda: points() == {"n1": [10, 11, 12, 13, 14], "n2": [20, 21, 22, 23, 24]}, f"both nodes' points: {heard}")
         until(lambda: said("missing") == [{"host": "n3", "reason": "not connected"}], f"n3 is named: {heard}")
-        # New points of every node arrive once.
+        # Each new point of each node arrives once.
         for i, host in enumerate(NODES):
             self.writers[host].points("loss", {"host": host, "k": str(i)}, [(T + 5, i)])
             self.writers[host].sync()
         until(lambda: points() == {"n1": [10, 11, 12, 13, 14, 0], "n2": [20, 21, 22, 23, 24, 1]}, "the new points")
-        # A new node is caught up with; a stopped one is reported, delays no other, and loses
-        # nothing.
+        # The stream gets the earlier points of a new node. A stopped node is reported, does not
+        # delay the others, and loses no points.
         self.relay("n3")
         until(lambda: points().get("n3") == [30, 31, 32, 33, 34, 2], "n3's points")
         until(lambda: said("back") == [{"host": "n3"}], "n3 is back")
@@ -376,7 +397,7 @@ class Nodes(unittest.TestCase):
         self.assertEqual(own.said, ["reboot n2,n3", "reboot n4", "reboot a,b"])
 
     def dumped(self, folder):
-        """The answers of `sonde replay` with a folder of copies."""
+        """Returns the answers of `sonde replay` with a folder of copies."""
         replay = Process("aggregator", "--token-file", self.token, folder)
         self.ends.append(replay.close)
         self.port, port = int(replay.first.split()[1]), self.port
@@ -394,7 +415,7 @@ class Nodes(unittest.TestCase):
         self.assertEqual((answer["job"], answer["to"], answer["missing"], missing), ("j", to, [], None))
         self.assertEqual(oct(os.stat(to).st_mode & 0o777), "0o700")
         self.assertEqual(self.dumped(to), self.get(self.QUERY + quote("sum:1s-sum:loss") + "&m=" + quote("none:loss{host=*}") + "&global_annotations")[0])
-        # Again: only new data.
+        # A second dump writes only new data.
         before = {h: os.stat(f"{to}/{h}.sonde").st_ino for h in NODES}
         self.writers["n2"].points("loss", {"host": "n2", "k": "1"}, [(T + 5, 25)])
         self.writers["n2"].sync()
@@ -403,7 +424,7 @@ class Nodes(unittest.TestCase):
         self.assertEqual([os.stat(f"{to}/{h}.sonde").st_ino == before[h] for h in NODES], [True, False, True])
         self.assertEqual(sorted(os.listdir(to)), [f"{h}.sonde" for h in NODES])
         self.assertEqual(self.dumped(to)[0]["dps"][str(T + 5)], 25)
-        # A part of it, into a folder of its own.
+        # A dump of a part of the time needs another folder than that of all time.
         answer, _ = self.get("/sonde/v1/dump", {"to": to, "since": "10m"})
         self.assertEqual({f["state"] for f in answer["files"]}, {"failed"})
         self.assertIn("a copy of all time", answer["files"][0]["message"])
@@ -419,7 +440,7 @@ class Nodes(unittest.TestCase):
         self.assertEqual([f["host"] for f in answer["files"]], ["n1", "n2"])
         self.assertEqual(answer["missing"], [{"host": "n3", "reason": "not connected"}])
         self.assertEqual(missing, "n3 (not connected)")
-        # Invalid folders, and the job's own files.
+        # Invalid folders and times, and the folder of the job itself, are refused.
         for body, words in (({}, b"to is missing"), ({"to": "to"}, b"absolute path"), ({"to": "/nowhere/at/all"}, b"cannot make the folder"), ({"to": to, "since": "ten"}, b"Invalid time"),
                             ({"to": "/" + "x" * 5000}, b"too long")):
             status, _, raw = self.ask("/sonde/v1/dump", body)
@@ -437,7 +458,7 @@ class Nodes(unittest.TestCase):
         done = subprocess.run([SONDE, "dump", "--to", to], env=env, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (4, "sonde: error: no data of node n3: not connected\n"))
         self.assertEqual([line.split()[0] for line in done.stdout.splitlines()[:-1]], ["node", "n1", "n2"])
-        # On a terminal, with a slow dump.
+        # On a terminal, a slow dump shows its progress.
         self.relay("n3")
         until(lambda: "node n3 up" in self.aggregator.said, "n3 is up")
         os.kill(self.relays["n2"].process.pid, signal.SIGSTOP)
@@ -473,7 +494,7 @@ class Nodes(unittest.TestCase):
         bare = Process("aggregator", "--token-file", self.token, os.path.join(self.place.name, "n1"))
         self.ends.append(bare.close)
         self.port = int(bare.first.split()[1])
-        # without an agent
+        # An aggregator without an agent runs no collectors.
         self.assertEqual(self.ask("/sonde/v1/collectors", {"name": "a", "command": "x"})[0], 501)
         own = Process("aggregator", "--socket", os.path.join(self.place.name, "none"), "--token-file", self.token, os.path.join(self.place.name, "n1"))
         self.ends.append(own.close)
@@ -481,7 +502,7 @@ class Nodes(unittest.TestCase):
         self.assertEqual(self.get("/sonde/v1/collectors", {"name": "a-1", "command": " exec ./mine  -x ", "input": "YQ==", "rate": 5, "timeout": "0.5", "per_gpu": 1})[0],
                          {"asked": "collector", "name": "a-1"})
         self.get("/sonde/v1/collectors", {"name": "a-1"})
-        # a variable for the command
+        # A command that begins with NAME=VALUE sets a variable, not an option of the collector.
         self.get("/sonde/v1/collectors", {"name": "a-2", "command": "rate=5 ./mine"})
         until(lambda: len(own.said) == 3, "three are passed on")
         self.assertEqual(own.said, ["collector a-1 per_gpu input=YQ== rate=5 timeout=0.5 -- exec ./mine  -x", "collector a-1", "collector a-2 -- rate=5 ./mine"])

@@ -1,4 +1,4 @@
-"""/metrics: OpenMetrics' text, read by a strict parser and, if installed, by a real Prometheus."""
+"""Tests /metrics: a strict parser of OpenMetrics reads it, and a real Prometheus if installed."""
 import json
 import os
 import re
@@ -18,12 +18,12 @@ SAMPLE = re.compile(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (-?[0-9.e+-]+|N
 
 
 def parse(text):
-    """family → {type, unit, help, samples: {labels: (value, time)}}; everything that the standard
-    does not allow is an error."""
+    """Returns family → {type, unit, help, samples: {labels: (value, time)}}. Everything that the
+    standard does not allow is an error."""
     families, current = {}, None
     lines = text.split("\n")
     if lines[-2:] != ["# EOF", ""]:
-        raise ValueError("it has to end with # EOF")
+        raise ValueError("the text does not end with # EOF")
     for line in lines[:-2]:
         head = re.fullmatch(rf"# (HELP|TYPE|UNIT) ({NAME}) (.*)", line)
         if head:
@@ -33,7 +33,7 @@ def parse(text):
                     raise ValueError(f"{name} is there twice: {line}")
                 current = families[name] = {"name": name, "samples": {}}
             if what in current or current["samples"]:
-                raise ValueError(f"too late or again: {line}")
+                raise ValueError(f"repeated, or after samples: {line}")
             if what == "TYPE" and value not in ("gauge", "counter"):
                 raise ValueError(line)
             if what == "UNIT" and not name.endswith("_" + value):
@@ -42,13 +42,13 @@ def parse(text):
             continue
         sample = SAMPLE.fullmatch(line)
         if not sample:
-            raise ValueError(f"no sample: {line}")
+            raise ValueError(f"not a sample: {line}")
         name, labels, value, t = sample.groups()
         if name != current["name"] + ("_total" if current["TYPE"] == "counter" else ""):
-            raise ValueError(f"not of {current['name']}: {line}")
+            raise ValueError(f"not a sample of {current['name']}: {line}")
         keys = re.findall(r'([a-zA-Z_][a-zA-Z0-9_]*)="', re.sub(r"\\.", "", labels or ""))
         if len(keys) != len(set(keys)) or labels in current["samples"]:
-            raise ValueError(f"twice the same: {line}")
+            raise ValueError(f"a repeated sample: {line}")
         current["samples"][labels] = (float(value), float(t))
     return families
 
@@ -102,9 +102,9 @@ class Text(Case):
         self.assertEqual(self.server.post("/metrics", "{}").status, 405)
 
 
-@unittest.skipUnless(shutil.which("prometheus"), "no Prometheus here: only the parser above has read the text")
+@unittest.skipUnless(shutil.which("prometheus"), "Prometheus is not installed: only the parser above has read the text")
 class Prometheus(Case):
-    """It scrapes a live file and returns the written value."""
+    """A Prometheus scrapes the server of a live file and returns the written value."""
 
     @classmethod
     def write(cls, folder):
@@ -162,7 +162,7 @@ class Prometheus(Case):
 
 
 def own_port(pid):
-    """The port on which the process listens."""
+    """Returns the port on which the process listens."""
     inodes = set()
     try:
         for fd in os.listdir(f"/proc/{pid}/fd"):

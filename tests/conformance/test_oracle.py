@@ -1,8 +1,8 @@
-"""sonde's /api/query compared with a released OpenTSDB: points and queries from a seed, with every
-difference explained.
+"""Compares sonde's /api/query with a released OpenTSDB, for points and queries from a seed. A rule
+of opentsdb/differences.py must explain every difference.
 
-Without Java, recorded answers replace OpenTSDB; `test_oracle.py --record` records them anew.
-SONDE_TEST_SEED and SONDE_TEST_ROUNDS choose other queries, and more.
+Without Java, recorded answers replace OpenTSDB; `test_oracle.py --record` records new ones.
+SONDE_TEST_SEED chooses other queries, SONDE_TEST_ROUNDS more of them.
 """
 import collections
 import gzip
@@ -28,8 +28,8 @@ SEED = 1
 QUERIES = 2000
 RECORDED = HERE / "opentsdb" / "recorded.json.gz"
 RECORDED_QUERIES = 500
-RECORDED_BYTES_MAX = 4000  # in an answer
-SERVERS_MAX = 16  # servers of sonde at a time, each with the points of some rows
+RECORDED_BYTES_MAX = 4000  # longer answers are not recorded
+SERVERS_MAX = 16  # running servers of sonde, each with the points of some rows
 
 
 def chosen(name, default):
@@ -37,11 +37,11 @@ def chosen(name, default):
 
 
 def sonde_with(series, rows):
-    """Over all points, or those of [rows[0], rows[1]) ms."""
+    """Starts a server of sonde with all points, or with those in [rows[0], rows[1]) ms."""
     folder = tempfile.mkdtemp(prefix="sonde-oracle-")
     writer = Writer(f"{folder}/a.sonde")
     for metric in sorted({metric for metric, _, _ in series}):
-        writer.metric(metric, "gauge", "-", "")  # a metric without points is known, too
+        writer.metric(metric, "gauge", "-", "")  # so that a metric without points is known, too
     for metric, tags, points in series:
         writer.points(metric, tags, [(ms / 1000, value) for ms, value in points if rows is None or rows[0] <= ms < rows[1]])
     writer.close()
@@ -49,8 +49,8 @@ def sonde_with(series, rows):
 
 
 def part_with_points(plan, series):
-    """The server for the part that a rule restricts the plan to, so that few stores are enough for
-    all plans; None: all points."""
+    """Returns the range of points to which a rule restricts the plan, or None for all points. Hours
+    without points are cut off, so that few stores are enough for all plans."""
     rows = plan.get("only_read")
     hours = {ms // HOUR_MS for metric, _, points in series for ms, _ in points if metric == plan["metric"]} if rows else None
     if not hours:
@@ -61,7 +61,8 @@ def part_with_points(plan, series):
 
 
 def fill(tsdb, series):
-    # Identifiers in the order of the names, because both sort series by their tags.
+    # OpenTSDB sorts series by the identifiers of their tags, sonde by their names. So the test
+    # assigns identifiers in the order of the names.
     values = random_queries.HOSTS + random_queries.DCS + random_queries.GPUS
     for kind, names in (("metric", [*random_queries.METRICS, "days", "young"]), ("tagk", ["dc", "gpu", "host"]), ("tagv", values)):
         status, body = tsdb.request("GET", f"/api/uid/assign?{kind}={','.join(sorted(names))}")
@@ -89,7 +90,8 @@ class Oracle(unittest.TestCase):
     maxDiff = None
 
     def compare(self, seed, series, answers):
-        """answers: (plan, status, body) of OpenTSDB. Returns how often each rule was needed."""
+        """Compares answers of OpenTSDB, given as (plan, status, body), with those of sonde. Returns
+        how often each rule was needed."""
         servers = {}
 
         def stop(key):
@@ -106,7 +108,7 @@ class Oracle(unittest.TestCase):
                 servers[rows, metric] = sonde_with([s for s in series if metric in (None, s[0])], rows)
             return servers[rows, metric][1]
 
-        sonde()  # the first one, which stays open
+        sonde()  # starts the server with all points, which runs until the end
 
         def ask(plan):
             method, target, body = random_queries.request_of(plan)

@@ -1,5 +1,4 @@
-"""Another user of the same machine: stolen data is useless to them, and they cannot block the
-server."""
+"""Another user of the same machine cannot use stolen data, and cannot block the server."""
 import base64
 import gzip
 import hashlib
@@ -57,7 +56,7 @@ def bearer(token):
 
 
 class Served(Case):
-    """Configured like a running job, so that all routes exist; no agent takes the points."""
+    """The server of a running job, with all routes, but without an agent that takes points."""
 
     @classmethod
     def setUpClass(cls):
@@ -76,7 +75,7 @@ class Served(Case):
         return self.server.request(method, target, body, {k.replace("_", "-"): v for k, v in headers.items()}, token=False)
 
     def browser(self, token=TOKEN):
-        """Opens the address like a browser; returns the cookie."""
+        """Opens the address as a browser does; returns the cookie."""
         answer = self.ask("GET", f"/?token={token}", Accept="text/html,*/*;q=0.8")
         self.assertEqual(answer.status, 303)
         return answer.headers["Set-Cookie"].split(";")[0]
@@ -108,7 +107,7 @@ class Roles(Served):
                 body = None if method == "GET" else b"{"
                 for token, has in ((None, 0), (VIEW, 1), (WRITE, 2), (TOKEN, 3)):
                     if path == "/sonde/v1/stream" and has >= least:
-                        continue  # never ends
+                        continue  # the answer would never end
                     status = self.ask(method, path, body, **(bearer(token) if token else {})).status
                     self.assertEqual(status in (401, 403), has < least, (path, method, token, status))
 
@@ -132,7 +131,8 @@ class Roles(Served):
 
 
 class OpenView(Case):
-    """--view-without-token: programs of the server's own user may read, and nothing more."""
+    """With --view-without-token, programs of the server's own user may read, and do nothing
+    else."""
     READS = ("/", "/metrics", "/sonde/v1/status", "/api/suggest?type=metrics&q=c", f"/api/query?start={T}&end={END}&m=sum:cpu", "/api/aggregators", "/api/search/lookup?m=cpu")
     arguments = ("agent=/nowhere/agent.sock", "open_view=1")
     write = classmethod(lambda cls, folder: Served.write(folder))
@@ -141,7 +141,7 @@ class OpenView(Case):
     def test_own_programs_read(self):
         for target in self.READS:
             self.assertEqual(self.ask("GET", target).status, 200, target)
-            # Grafana's proxy
+            # Grafana's proxy sends this header.
             self.assertEqual(self.ask("GET", target, X_Forwarded_For="192.0.2.1").status, 200)
         query = {"start": T, "end": END, "queries": [{"aggregator": "sum", "metric": "cpu"}]}
         self.assertEqual(len(self.ask("POST", "/api/query", query).json), 1)
@@ -203,7 +203,7 @@ class Cookies(Served):
         for headers in ({"Sec_Fetch_Site": "same-origin"}, {"Sec_Fetch_Site": "none"}, {"Origin": own}, {}):
             self.assertEqual(self.ask("GET", "/api/version", Cookie=cookie, **headers).status, 200, headers)
         query = {"start": T, "end": END, "queries": [{"aggregator": "sum", "metric": "cpu"}]}
-        # browsers send the origin of a POST
+        # A browser sends the origin of a POST.
         self.assertEqual(self.ask("POST", "/api/query", query, Cookie=cookie).status, 403)
         self.assertEqual(self.ask("POST", "/api/query", query, Cookie=cookie, Origin=own).status, 200)
 
@@ -236,8 +236,8 @@ class Cookies(Served):
 @unittest.skipUnless(other_user.may_become_other(), "not root: cannot become another user")
 class Stolen(Served):
     def test_a_cookie(self):
-        """The browser also sends the cookie to another user's server on another port of this
-        host."""
+        """A stolen cookie is useless. Another user can get it, because the browser also sends it to
+        other ports of this host, where the user may have a server."""
         cookie = self.browser()
         name, value = cookie.split("=", 1)
         asked = [("POST", target, json.dumps(body), headers) for target, body in (*CHANGES, ("/api/version", None))
@@ -259,7 +259,8 @@ class Stolen(Served):
             self.assertEqual(answer.status, 403)
 
 
-# Forwards bytes like sshd for `ssh -L`: the same user, but other processes may not inspect it.
+# Forwards connections, as sshd does for `ssh -L`: as the same user. With the argument "hidden",
+# other processes may not inspect it.
 FORWARD = """
 if sys.argv[2] == "hidden" and ctypes.CDLL(None).prctl(4, 0, 0, 0, 0):  # PR_SET_DUMPABLE
     sys.exit("prctl")
@@ -279,7 +280,7 @@ while True:
 
 @unittest.skipUnless(other_user.may_become_other(), "not root: cannot become another user")
 class Tunnels(unittest.TestCase):
-    """The job's user is not root here, because root may inspect every process."""
+    """The server runs as a user other than root, because root may inspect every process."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="sonde-tunnel-", dir="/tmp")
@@ -310,10 +311,10 @@ class Tunnels(unittest.TestCase):
         self.assertEqual(self.collect(self.forwarder(named, "visible")), 403)
 
 
-@unittest.skipUnless(os.path.exists("/usr/sbin/sshd") and shutil.which("ssh"), "no sshd here")
+@unittest.skipUnless(os.path.exists("/usr/sbin/sshd") and shutil.which("ssh"), "sshd or ssh is not installed")
 @unittest.skipUnless(other_user.may_become_other(), "not root: cannot become another user")
 class Ssh(Tunnels):
-    """Real tunnels: ssh -L ends in an sshd of the user, ssh -R in the user's ssh."""
+    """Real tunnels: the end of ssh -L is an sshd of the user, that of ssh -R is the user's ssh."""
 
     def test_they_are_not_local(self):
         name = pwd.getpwuid(other_user.OTHER_UID).pw_name
@@ -342,7 +343,7 @@ class Ssh(Tunnels):
 
 
 class Open(Served):
-    """Routes without a token take next to no memory."""
+    """Routes that need no token take next to no memory."""
 
     def test_large_and_compressed_bodies(self):
         for path in ("/api/token", "/healthz"):
@@ -366,7 +367,7 @@ class Open(Served):
 
 @unittest.skipUnless(other_user.may_become_other(), "not root: cannot become another user")
 class Flood(Served):
-    """Connections of another user without a token: only that user has too many."""
+    """The limit on connections without a token affects only the user who opens too many."""
     arguments = ("agent=/nowhere/agent.sock",)
 
     def test_half_requests(self):
@@ -381,14 +382,15 @@ class Flood(Served):
                 kept.close()
                 counts = self.server.get("/sonde/v1/status").json["connections"]
                 self.assertLessEqual(counts["unproved"], 16)
-                # of all clients, and of the other user
+                # Two limits allow 32 connections and then 20 a second: the limit for all clients,
+                # and that for the other user.
                 most = 2 * (32 + 20 * (time.monotonic() - began + 1))
                 self.assertGreaterEqual(counts["refused"] - before, 300 - most)
                 self.assertGreater(counts["refused"], 0)
                 before, began = counts["refused"], time.monotonic()
 
     def test_many_of_our_own(self):
-        """Our own connections: all of them are open before the first request."""
+        """Our own 100 connections are all served, even if all are open before the first request."""
         connections = [http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60) for _ in range(100)]
         with other_user.Holding(self.server.port, 100, "GET / HT"):
             for connection in connections:

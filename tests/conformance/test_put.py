@@ -1,4 +1,4 @@
-"""Points over HTTP: to a live job's agent, and refused for a recording."""
+"""Tests points over HTTP: a live job's agent takes them; the server of a recording refuses them."""
 import gzip
 import json
 import time
@@ -59,7 +59,8 @@ class Put(unittest.TestCase):
         self.assertEqual((answer.status, answer.json["error"]["message"]), (400, "One or more data points had errors"))
 
     def test_numbers_out_of_range_are_refused_alone(self):
-        """A number that JSON or a double cannot express does not affect the rest of the body."""
+        """A point whose number JSON or a double cannot express is refused; the others are
+        stored."""
         for written, named in (("NaN", "NaN"), ("Infinity", "Infinity"), ("-Infinity", "-Infinity"), ("1e400", "1e400"), ("-1E+999", "-1E+999"),
                                ("1" + "0" * 20, "1" + "0" * 20), ('"1' + "0" * 20 + '"', "1" + "0" * 20)):
             with self.subTest(written):
@@ -69,7 +70,7 @@ class Put(unittest.TestCase):
                 self.assertEqual((answer.status, answer.json["success"], answer.json["failed"]), (400, 2, 1))
                 self.assertEqual(answer.json["errors"], [{"datapoint": point("apart", value=named), "error": "Unable to parse value to a number"}])
                 self.assertEqual(self.stored("apart"), {("0", 0): 0, ("0", 1000): 1})
-        # Whole numbers of 64 bits, and words in strings, stay unchanged.
+        # Whole numbers of 64 bits stay unchanged, and so does the word NaN in strings.
         kept = {"metric": "kept", "timestamp": T, "value": 2**62, "tags": {"rank": "NaN"}}
         answer = self.put(f'[{json.dumps(kept)}, {json.dumps(point("kept", value="V")).replace(chr(34) + "V" + chr(34), "NaN")}]', "?details")
         self.assertEqual((answer.status, answer.json["success"]), (400, 1))
@@ -94,7 +95,7 @@ class Put(unittest.TestCase):
                 self.assertEqual(answer.json["errors"][0]["datapoint"], bad)
 
     def test_what_the_agent_refuses(self):
-        """The agent checks names: its messages come back, assigned to their points."""
+        """The agent checks names. Its messages are in the answer, with their points."""
         bad = point("not(a)name")
         answer = self.put([point("named"), bad, point("named", t=T + 1)], "?details")
         self.assertEqual((answer.status, answer.json["success"], answer.json["failed"]), (400, 2, 1))
@@ -128,8 +129,9 @@ class Put(unittest.TestCase):
             self.assertEqual(self.server.post("/api/metrics", body).status, 400)
         self.assertEqual(self.server.get("/api/ready").json, {"is_ready": True})
 
-    def test_dragon_as_its_own_programs_write(self):
-        """Without a time, with null tags, with any names, and with truth values."""
+    def test_points_of_dragons_programs(self):
+        """Dragon's programs send points without a time, with null tags, with any name, and with
+        truth values."""
         before = time.time()
         body = {"dps": [{"metric": "lr(0) %", "value": 0.5, "tags": None}, {"metric": "flag", "value": True, "tags": {"gpu": 0}}]}
         self.assertEqual(self.server.post("/api/metrics", body).json, {"success": 2, "failed": 0, "errors": []})

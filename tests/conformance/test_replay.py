@@ -1,4 +1,4 @@
-"""Recordings of several runs behind one server, and shifted times."""
+"""Tests servers of recordings: several runs behind one server, and shifted times."""
 import os
 import shutil
 import tempfile
@@ -65,7 +65,7 @@ class Several(Case):
 
 
 class OneRun(Case):
-    """A single run needs no tag job."""
+    """A single run gets no tag job."""
     arguments = ("replay=1",)
 
     @classmethod
@@ -75,7 +75,7 @@ class OneRun(Case):
 
     def test_no_tag(self):
         self.assertEqual(self.query("none:cpu{host=a}")[0]["tags"], {"core": "0", "host": "a"})
-        # own has a tag job itself
+        # The series of the metric own have their own tag job.
         self.assertEqual(self.server.get("/api/suggest", "type=tagk&q=j").json, ["job"])
 
 
@@ -110,7 +110,7 @@ class AsIfNow(Case):
             self.assertEqual(got["dps"], {str(T + shift + i): 100 + i for i in range(10)})
             self.assertEqual([a["startTime"] for a in got["annotations"]], [T + 5 + shift])
             self.assertEqual([a["startTime"] for a in got["globalAnnotations"]], [T + 5 + shift])
-        self.assertEqual(self.query("sum:cpu"), [])  # at the recorded time
+        self.assertEqual(self.query("sum:cpu"), [])  # the recorded time has no points any more
         body = {"start": (T + shift) * 1000, "end": (T + shift + 2) * 1000, "msResolution": True,
                 "queries": [{"metric": "cpu", "aggregator": "sum", "downsample": "1m-max"}]}
         self.assertEqual({int(t) % 60000 for t in self.server.post("/api/query", body).json[0]["dps"]}, {0})

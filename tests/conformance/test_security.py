@@ -1,4 +1,4 @@
-"""Access: tokens, cookies, host names; and the addresses that servers listen on."""
+"""Tests access with tokens, cookies and host names, and the addresses on which servers listen."""
 import http.client
 import os
 import shutil
@@ -80,7 +80,7 @@ class WithoutToken(Case):
 
 
 class Starting(Case):
-    """The process: its output on the control descriptor, and how it ends."""
+    """The process of the server: its output on the control descriptor, and its end."""
 
     def refused(self, *arguments, token=TOKEN):
         server = Server(*arguments, token=token)
@@ -106,7 +106,7 @@ class Starting(Case):
             with socket.socket(socket.AF_INET6) as s:
                 s.bind(("::1", 0))
         except OSError:
-            self.skipTest("no IPv6 here")
+            self.skipTest("this machine has no IPv6")
         server = Server("listen=::1", self.folder, token=None)
         self.addCleanup(server.stop)
         connection = http.client.HTTPConnection("::1", server.port, timeout=60)
@@ -160,7 +160,7 @@ class Starting(Case):
         kept.close()
 
 
-@unittest.skipUnless(shutil.which("openssl"), "no openssl here to make a certificate with")
+@unittest.skipUnless(shutil.which("openssl"), "openssl is not installed, so no certificate can be made")
 class Tls(Case):
     @classmethod
     def setUpClass(cls):

@@ -1,8 +1,9 @@
-"""The test behind each fact about OpenTSDB's semantics, and behind each trap of Grafana's newest
-client: one row each, with the tests that would fail without it.
+"""A table of facts about OpenTSDB's semantics and of pitfalls of Grafana's newest client. Each row
+names the tests that would fail if sonde behaved differently.
 
-A holder is "fact NAME" (a row of FACTS or ON_M in test_facts.py, tested with live, closed, sealed,
-crashed and spread files) or "FILE.CLASS.TEST". The test below fails if one is missing."""
+A test is named "fact NAME" (a row of FACTS or ON_M in test_facts.py, which runs with live, closed,
+sealed, crashed and spread files) or "FILE.CLASS.TEST". The test below fails if a named one does not
+exist."""
 import importlib
 import unittest
 
@@ -13,7 +14,7 @@ FACTS_ERRORS = "test_facts.Facts.test_errors"
 SUGGEST = "test_answers.Answers.test_suggest"
 
 SPEC = [
-    # Facts. L, Lo, M: the data sets "l", "lo", "m" of test_facts.py.
+    # Facts. L, Lo and M are the data sets "l", "lo" and "m" of test_facts.py.
     ("L, sum: 300 × 301", ["fact sum"]),
     ("L, rate of web01: 299 points, the first at T+60", ["fact rate"]),
     ("counter over its maximum: 1.0, 1.0", ["fact counter over its maximum"]),
@@ -42,14 +43,14 @@ SPEC = [
     ("Ogg* only as iwildcard", ["fact wildcard minds case", "fact iwildcard does not"]),
     ("suggest with max=1: one entry", [SUGGEST]),
     ("suggest of an unknown type, with max=foo: 400", [SUGGEST]),
-    # Traps.
-    ("null as a value shows 0: never unasked", ["test_answers.Answers.test_gaps_are_left_out", "test_answers.Answers.test_asked_for_gaps_have_two_elements"]),
-    ("\"NaN\" as text, bare NaN and 1e400 fail the query: never unasked", ["test_answers.Answers.test_gaps_are_left_out", "test_answers.Answers.test_client_c"]),
+    # Pitfalls of the client.
+    ("null as a value shows 0: only on request", ["test_answers.Answers.test_gaps_are_left_out", "test_answers.Answers.test_requested_gaps_have_two_elements"]),
+    ("\"NaN\" as text, bare NaN and 1e400 fail the query: only on request", ["test_answers.Answers.test_gaps_are_left_out", "test_answers.Answers.test_client_c"]),
     ("dps: an object, or an array where it was asked for", ["test_answers.Answers.test_object_and_array", "test_answers.Answers.test_client_c"]),
     ("tags are an object, also without any", ["test_facts.Facts.test_tags"]),
     ("a tag's value is text", ["test_answers.Answers.test_tag_values_are_text"]),
     ("[] is \"No data\", no error", ["test_answers.Answers.test_empty_is_a_list"]),
-    ("a row of an array has two elements", ["test_answers.Answers.test_asked_for_gaps_have_two_elements", "test_answers.Answers.test_client_c"]),
+    ("a row of an array has two elements", ["test_answers.Answers.test_requested_gaps_have_two_elements", "test_answers.Answers.test_client_c"]),
     ("client C reads whole seconds only", ["test_answers.Answers.test_client_c", "fact of a second the last point counts"]),
 ]
 

@@ -1,4 +1,4 @@
-"""OpenTSDB's telnet protocol, on the port of HTTP."""
+"""Tests OpenTSDB's telnet protocol, which the server speaks on the port of HTTP."""
 import socket
 import unittest
 
@@ -17,7 +17,7 @@ class Client:
         return self.lines.readline()
 
     def end(self):
-        """All output after the end of our input."""
+        """Ends the input; returns all further output."""
         self.socket.shutdown(socket.SHUT_WR)
         said = self.lines.read()
         self.lines.close()
@@ -45,7 +45,7 @@ class Telnet(unittest.TestCase):
 
     def test_put_is_silent(self):
         client = self.client()
-        # the last line lacks its newline
+        # The last line has no newline.
         client.say(f"put silent {T} 1 rank=0\nput silent {T + 1} 2.5 rank=0\r\nput silent {T + 2} 3 rank=0")
         self.assertEqual(client.end(), "")
         self.assertEqual(self.stored("silent"), {str(T): 1, str(T + 1): 2.5, str(T + 2): 3})
@@ -111,7 +111,8 @@ class Telnet(unittest.TestCase):
         for _ in range(50):
             self.assertEqual(self.server.get("/api/version").status, 200)
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as s:
-            # not telnet, so it counts as HTTP: refused, or closed
+            # Input that is not telnet counts as HTTP; the server refuses it, or closes the
+            # connection.
             s.sendall(b"\x16\x03\x01\x00\n\r\n\r\n")
             self.assertNotIn(b"unknown command", s.recv(1000))
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as s:
@@ -156,7 +157,7 @@ class Recording(Case):
     def test_no_telnet(self):
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as s:
             s.sendall(b"version\r\n\r\n")
-            self.assertNotIn(b"telnet", s.recv(1000))  # closed, or an HTTP error
+            self.assertNotIn(b"telnet", s.recv(1000))  # an HTTP error, or nothing
 
 
 if __name__ == "__main__":

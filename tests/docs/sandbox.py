@@ -1,8 +1,8 @@
-"""An isolated machine for the examples of the docs: a new network, an empty HOME and TMPDIR, and
-the checkout and the build folder under overlays, so that commands can write there like a user's.
+"""A sandbox for the examples of the docs. It has its own network, an empty HOME and TMPDIR, and
+overlays on the checkout and the build folder, so that commands can write there.
 
-`enter` restarts the program inside, as in a new terminal: nothing of the caller's sonde exists
-there.
+`enter` restarts the program in the sandbox, as in a new terminal, without the caller's variables
+and files of sonde.
 """
 
 import os
@@ -31,10 +31,11 @@ exec "$@"
 
 
 def enter():
-    """Returns inside. Outside, it ends the process with the exit status of the program inside."""
+    """Does nothing in the sandbox. Outside, it runs the program again in the sandbox, and ends this
+    process with the same exit status."""
     if os.environ.get("SANDBOX"):
         return
-    room = tempfile.mkdtemp(prefix="sd-")  # short, because sockets are in it
+    room = tempfile.mkdtemp(prefix="sd-")  # a short path, because it contains sockets
     home = os.path.join(room + "-home")
     os.mkdir(home)
     root = os.geteuid() == 0
@@ -59,7 +60,7 @@ def enter():
         shutil.rmtree(room, ignore_errors=True)
         shutil.rmtree(home, ignore_errors=True)
     if done.returncode == SKIPPED:
-        print("skipped: no namespaces with overlays here")
+        print("skipped: namespaces with overlays are not permitted")
     sys.exit(done.returncode)
 
 

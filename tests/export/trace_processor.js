@@ -1,5 +1,5 @@
-// The trace processor of the Perfetto UI, which runs in the browser as WebAssembly, as a filter:
-// requests come on standard input, answers go to standard output, in Perfetto's RPC format.
+// Runs the trace processor of the Perfetto UI, WebAssembly for browsers, in Node. It reads requests
+// from standard input and writes answers to standard output, in Perfetto's RPC format.
 //
 //     node trace_processor.js FOLDER    (FOLDER has engine_bundle.js and trace_processor*.wasm)
 const fs = require("fs");
@@ -9,7 +9,7 @@ const folder = path.resolve(process.argv[2]);
 const bundle = path.join(folder, "engine_bundle.js");
 const code = fs.readFileSync(bundle, "utf8");
 
-// As much of a browser's worker as the bundle uses.
+// The parts of a browser's worker that the bundle uses.
 class XMLHttpRequest {
     open(method, url) {
         this.file = path.join(folder, path.basename(url));
@@ -27,6 +27,6 @@ const quiet = { ...console, log: console.error, warn: console.error };
 new Function("self", "process", "require", "module", "importScripts", "XMLHttpRequest", "location", "console", "WorkerGlobalScope", code)(
     worker, undefined, undefined, undefined, () => {}, XMLHttpRequest, worker.location, quiet, class {});
 worker.onmessage({ data: port });
-setTimeout(() => { // the module starts in a microtask
+setTimeout(() => { // after the start of the module, which is a microtask
     process.stdin.on("data", (bytes) => port.onmessage({ data: new Uint8Array(bytes) }));
 }, 0);

@@ -1,23 +1,21 @@
 // gpu_driver.c - a fake of NVIDIA's driver library (libcuda.so.1) for the probe or, with FAKE_HIP,
-// AMD's (libamdhip64.so.6) and the compiler that comes with it (libhiprtc.so.6), as the environment
-// says:
+// of AMD's (libamdhip64.so.6) and its compiler (libhiprtc.so.6). The environment controls it:
 //
 //   FAKE_GPU_DEVICES   number of devices (2)
 //   FAKE_GPU_MS        milliseconds of a timed run, a number for each device, separated by commas;
 //                      the last number is for all further devices (2)
-//   FAKE_GPU_TIMES     factors for the first runs, one after the other, separated by commas; then 1
-//   FAKE_GPU_FREE_MIB  memory that can be allocated (1024); 0: not even a context
-//   FAKE_GPU_FAILS     a function and the error that it returns: cuCtxCreate_v2=46
-//   FAKE_GPU_HANGS     the device whose work never ends
-//   FAKE_GPU_DIES      the device whose work kills the process
-//   FAKE_GPU_COMPILES  0: the compiler finds an error
-//   FAKE_GPU_WORK      a file that receives the loaded work
+// FAKE_GPU_TIMES     factors for the times of the first runs, separated by commas; later runs have
+// 1 FAKE_GPU_FREE_MIB  memory that can be allocated (1024); with 0, even a context is refused
+// FAKE_GPU_FAILS     a function and the error that it returns, as in cuCtxCreate_v2=46
+// FAKE_GPU_HANGS     the device whose work never ends FAKE_GPU_DIES      the device whose work
+// kills the process FAKE_GPU_COMPILES  0: the compiler finds an error FAKE_GPU_WORK      a file
+// that receives the loaded work
 //
-// It fails with a message for everything that the real one would reject: no PTX or compiled code,
-// an unknown function, parameters that do not match the work, events that have not been recorded, a
-// process that was forked after its parent had used the driver. It reports on standard error memory
-// that is still allocated when its context is destroyed. Like CUDA, it numbers devices differently
-// from all other libraries, unless CUDA_DEVICE_ORDER forbids that.
+// It fails in all cases in which the real driver fails: no PTX or compiled code, an unknown
+// function, parameters that do not match the work, events that were not recorded, a process that
+// was forked after its parent had used the driver. If memory is still allocated when a context is
+// destroyed, it reports that on standard error. Like CUDA, it numbers devices in another order than
+// other libraries, unless CUDA_DEVICE_ORDER forbids that.
 #include "detect/gpu_driver.h"
 
 #include <signal.h>
@@ -58,18 +56,18 @@ static const int multiprocessors = 16;
 
 #define PUBLIC __attribute__((visibility("default")))
 
-static int current = -1; // device of the context
+static int current = -1; // the device of the context
 static long free_mib;
-static int held;           // allocated pieces of memory
-static pid_t asked_by;     // 0: not used yet
-static unsigned stretches; // requested so far
+static int allocated;       // number of allocated pieces of memory
+static pid_t used_by;       // the process that uses the driver; 0 if none does
+static unsigned timed_runs; // number of timed runs so far
 
-// Events are numbers: the launches before them. No stretch is empty.
+// The time of an event is the number of launches before it. A timed run has at least one launch.
 enum { EVENTS_MAX = 64, NEVER = -1 };
 
 static struct event {
-    int at; // launches before it; NEVER: not recorded
-    bool over;
+    int at; // NEVER if it was not recorded
+    bool complete;
 } events[EVENTS_MAX];
 static int event_count, launches;
 
@@ -79,7 +77,7 @@ static long number(const char *name, long otherwise)
     return text ? atol(text) : otherwise;
 }
 
-// The error that `function` has to return, or success.
+// Returns the error with which `function` must fail, or success.
 static int failure(const char *function)
 {
     const char *text = getenv("FAKE_GPU_FAILS");
@@ -88,7 +86,8 @@ static int failure(const char *function)
                                                                            : GPU_SUCCESS;
 }
 
-// The element of a list at this index; behind its end `otherwise` or, if that is 0, the last one.
+// Returns the element of a list at this index. Behind the end of the list, it returns `otherwise`
+// or, if that is 0, the last element.
 static double of_list(const char *name, unsigned index, double first, double otherwise)
 {
     const char *text = getenv(name);
@@ -107,9 +106,9 @@ PUBLIC int cuInit(unsigned flags)
 {
     if (failure(__func__))
         return failure(__func__);
-    if (asked_by && asked_by != getpid())
+    if (used_by && used_by != getpid())
         return GPU_NOT_INITIALIZED;
-    asked_by = getpid();
+    used_by = getpid();
     return flags ? INVALID : number("FAKE_GPU_DEVICES", 2) ? GPU_SUCCESS : GPU_NO_DEVICE;
 }
 
@@ -145,7 +144,7 @@ PUBLIC int cuDeviceGetUuid(unsigned char uuid[GPU_UUID_BYTES], int device)
     if (failure(__func__))
         return failure(__func__);
     for (int i = 0; i < GPU_UUID_BYTES; i++)
-        // AMD's are text
+        // AMD's ids are text.
         uuid[i] = (unsigned char)(multiprocessors == 63 ? 'a' + device : i * 16 + device);
     return GPU_SUCCESS;
 }
@@ -177,8 +176,8 @@ PUBLIC int cuCtxDestroy_v2(void *context)
         return failure(__func__);
     if (context != &current)
         return INVALID;
-    if (held)
-        fprintf(stderr, "fake: %d pieces of memory are held\n", held);
+    if (allocated)
+        fprintf(stderr, "fake: %d pieces of memory are still allocated\n", allocated);
     current = -1;
     return GPU_SUCCESS;
 }
@@ -216,13 +215,13 @@ PUBLIC int cuMemAlloc_v2(gpu_memory *memory, size_t bytes)
         return GPU_OUT_OF_MEMORY;
     free_mib -= mib;
     *memory = 0x1000;
-    held++;
+    allocated++;
     return GPU_SUCCESS;
 }
 
 PUBLIC int cuMemFree_v2(gpu_memory memory)
 {
-    held--;
+    allocated--;
     if (failure(__func__))
         return failure(__func__);
     return memory && current >= 0 ? GPU_SUCCESS : INVALID;
@@ -241,8 +240,8 @@ PUBLIC int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsi
 {
     if (failure(__func__))
         return failure(__func__);
-    // The declaration of the work's entry lists its parameters: an address and a number, or an
-    // address, a number and an address.
+    // The declaration of the function has its parameters: an address and a number, or an address, a
+    // number and an address.
     const char *end = strchr(function, ')');
     int wanted = 1;
     for (const char *at = function; end && (at = strchr(at, ',')) && at < end; at++)
@@ -281,14 +280,14 @@ PUBLIC int cuEventRecord(void *event, void *stream)
     return stream ? INVALID : GPU_SUCCESS;
 }
 
-// Completes all earlier work of the queue.
+// Completes the event and all earlier ones.
 PUBLIC int cuEventSynchronize(void *event)
 {
     if (failure(__func__))
         return failure(__func__);
     int at = ((struct event *)event)->at;
     for (int i = 0; i < event_count; i++)
-        events[i].over = events[i].over || (events[i].at != NEVER && events[i].at <= at);
+        events[i].complete = events[i].complete || (events[i].at != NEVER && events[i].at <= at);
     return at == NEVER ? INVALID : GPU_SUCCESS;
 }
 
@@ -298,8 +297,8 @@ PUBLIC int cuEventElapsedTime(float *ms, void *from, void *to)
         return failure(__func__);
     const struct event *a = from, *b = to;
     *ms = (float)(of_list("FAKE_GPU_MS", (unsigned)current, 2, 0) *
-                  of_list("FAKE_GPU_TIMES", stretches++, 1, 1));
-    return a->over && b->over && a->at < b->at ? GPU_SUCCESS : INVALID;
+                  of_list("FAKE_GPU_TIMES", timed_runs++, 1, 1));
+    return a->complete && b->complete && a->at < b->at ? GPU_SUCCESS : INVALID;
 }
 
 PUBLIC int cuGetErrorName(int error, const char **name)
@@ -313,7 +312,7 @@ PUBLIC int cuGetErrorName(int error, const char **name)
 }
 
 #ifdef FAKE_HIP
-// The "compiled" code is the text after a prefix.
+// The "compiled" code is a prefix and the source.
 PUBLIC int hiprtcCreateProgram(void **program, const char *source, const char *name,
                                int header_count, const char **headers, const char **header_names)
 {

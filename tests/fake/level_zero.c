@@ -1,10 +1,10 @@
 // level_zero.c - a fake libze_loader.so.1 whose GPUs follow a script (script.h).
 //
-// A GPU has one part of each kind or, with `set G tiles 2`, one for each tile; two frequencies, two
-// sensors and two sets of errors. With `set 0 drivers 2` two drivers know all GPUs. `set G kind 5`
-// makes it something that is not a GPU. Counters advance by a second with each call. Built a second
-// time as an old library (FAKE_OLD): no zesInit, and Sysman only if the environment requests it
-// before the start.
+// A GPU has a component of each kind or, with `set G tiles 2`, one for each tile. It has two
+// frequencies, two sensors and two sets of errors. With `set 0 drivers 2`, two drivers list all
+// GPUs. `set G kind 5` makes G a device that is not a GPU. Counters advance by a second with each
+// call. The library is also built as an old one (FAKE_OLD), which has no zesInit, and has Sysman
+// only if the environment requests it before the start.
 #include "fake/script.h"
 
 #include "collect/level_zero.h"
@@ -40,11 +40,11 @@ const struct fake_key fake_keys[] = {
     [DRIVERS] = {"drivers", 1},
     [TILES] = {"tiles", 0},
     [PCI] = {"pci", 0},
-    [ENGINE] = {"engine", 75}, // percent
+    [ENGINE] = {"engine", 75}, // in percent
     [TOTAL] = {"total", 64. * (1 << 30)},
     [USED] = {"used", 16. * (1 << 30)},
-    [BANDWIDTH] = {"bandwidth", 30}, // percent
-    [POWER] = {"power", 350},        // watts
+    [BANDWIDTH] = {"bandwidth", 30}, // in percent
+    [POWER] = {"power", 350},        // in watts
     [TEMPERATURE] = {"temperature", 51.5},
     [MEMORY_TEMPERATURE] = {"memory_temperature", 44},
     [CLOCK] = {"clock", 1600},
@@ -66,7 +66,7 @@ const struct fake_more fake_more = {0};
 
 enum { DEVICES_ONLY = 0x78000004, TILES_MAX = 4 };
 
-// A handle is a number: 1 + GPU, and for a part of one also its key and its tile (0 = none).
+// A handle is a number: 1 + GPU. That of a component also has its key and its tile (0 = none).
 static zes_handle handle_of(unsigned gpu, enum key key, unsigned tile)
 {
     return (zes_handle)(uintptr_t)((1 + gpu) | (unsigned)key << 8 | tile << 16);
@@ -101,7 +101,7 @@ static bool sysman(void)
 #endif
 }
 
-// One of each key, or one for each tile.
+// Lists a component of each key, or one for each tile.
 static int list(zes_handle device, const enum key *keys, size_t kinds, uint32_t *count,
                 zes_handle *out)
 {
@@ -170,7 +170,8 @@ CALL(zesRasGetProperties, zes_handle handle, struct zes_part_properties *out)
                     key_of(handle) == CORRECTED ? ZES_RAS_CORRECTABLE : ZES_RAS_UNCORRECTABLE, out);
 }
 
-// The seconds by which a counter has advanced; each tile of a GPU and each key has its own.
+// Returns the seconds by which a counter has advanced. Each tile of a GPU has its own counter for
+// each key.
 static double seconds(zes_handle handle, enum key key)
 {
     return fake_count(gpu_of(handle), (int)key + (int)(tile_of(handle) % 2) * FAKE_KEYS_MAX, 1);
@@ -246,10 +247,10 @@ CALL(zesRasGetState, zes_handle handle, uint8_t clear, struct zes_ras_state *out
 {
     double errors;
     if (clear)
-        abort(); // all programs share the counts
+        abort(); // sonde must not clear the counts, because all programs share them
     int result = ask(handle, key_of(handle), &errors);
     for (int i = 0; i < ZES_RAS_CATEGORIES; i++)
-        out->categories[i] = 1000; // not a hardware error
+        out->categories[i] = 1000; // errors of other categories, which sonde must not count
     for (int i = ZES_RAS_HARDWARE_FIRST; i <= ZES_RAS_HARDWARE_LAST; i++)
         out->categories[i] = 0;
     out->categories[ZES_RAS_HARDWARE_LAST] = (uint64_t)errors;

@@ -1,8 +1,8 @@
 // nvml.c - a fake libnvidia-ml.so.1 whose GPUs follow a script (nvml.h).
 //
-// Built a second time as a library of ten years ago (FAKE_OLD): no versions in names, no field
-// values, GPM or MIG. And a third time as one without the deprecated functions (FAKE_NEW): the
-// older temperature, and one counter for all NVLinks.
+// The library is also built as one of ten years ago (FAKE_OLD), without versions in names, field
+// values, GPM and MIG; and as a new one (FAKE_NEW) without the deprecated functions, which are the
+// older temperature and the counter of all NVLinks.
 #include "fake/nvml.h"
 
 #include "collect/nvml.h"
@@ -45,7 +45,7 @@ enum key {
 _Static_assert((int)KEYS < (int)FAKE_KEYS_MAX, "and an end");
 
 const struct fake_key fake_keys[] = {
-    // in the order of enum key
+    // The keys are in the order of enum key.
     {"handle", 0},
     {"uuid", 0},
     {"utilization", 42},
@@ -74,10 +74,10 @@ const struct fake_key fake_keys[] = {
 };
 
 struct nvml_device_opaque {
-    // MIG instances count from 1; 0: the GPU itself, which has the following members
+    // `mig` counts MIG instances from 1. It is 0 for the GPU itself, which has the other members.
     unsigned index, mig;
     unsigned mig_count;
-    unsigned row; // of the file to play
+    unsigned row; // the next row of the file to play
     uint64_t xids[XIDS_MAX];
     unsigned xid_count, xid_taken;
 };
@@ -94,7 +94,7 @@ struct nvml_gpm_sample_opaque {
 static struct nvml_device_opaque gpus[FAKE_GPUS_MAX], instances[FAKE_GPUS_MAX][MIG_MAX];
 static unsigned init_count;
 static bool init_blocked;
-static double *play; // rows × GPUs × 3
+static double *play; // the file to play: rows × GPUs × 3 values
 static size_t play_rows;
 static unsigned play_gpus;
 
@@ -174,20 +174,21 @@ static void read_script(const char *path)
     FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof line, file))
         if (!fake_apply(line))
-            fprintf(stderr, "fake NVML: cannot make sense of: %s", line);
+            fprintf(stderr, "fake NVML: unknown line: %s", line);
     if (file)
         fclose(file);
 }
 
 // ---- calls ----
 
-// Every call for a device goes through here; it returns with the lock held.
+// Begins a call for a device; it returns with the lock held.
 static int enter(nvml_device d, enum key key)
 {
     return fake_enter(d->index, (int)key);
 }
 
-// Scripts describe GPUs; an instance begins with the values of its GPU.
+// Returns a value of a GPU or an instance. Scripts set only values of GPUs; an instance has the
+// initial ones.
 static double value_of(nvml_device d, enum key key)
 {
     return d->mig ? fake_keys[key].value : *fake_value(d->index, (int)key);
@@ -318,7 +319,7 @@ CALL(nvmlDeviceGetUtilizationRates, nvml_device d, struct nvml_utilization *out)
 {
     int result = enter(d, KEY_UTILIZATION);
     if (result == NVML_SUCCESS && (d->mig || d->mig_count))
-        result = NVML_NOT_SUPPORTED; // as for a real GPU in MIG mode
+        result = NVML_NOT_SUPPORTED; // like a real GPU in MIG mode
     if (result == NVML_SUCCESS && play_rows) {
         const double *row = play + ((d->row++ % play_rows) * play_gpus + d->index) * 3;
         *fake_value(d->index, KEY_UTILIZATION) = row[0];
@@ -392,7 +393,7 @@ CALL(nvmlDeviceGetFieldValues, nvml_device d, int count, struct nvml_field *out)
     } known[] = {
         {82, 0, KEY_MEMORY_TEMPERATURE, NVML_U32}, {197, 0, KEY_PCIE_TX, NVML_U64},
         {198, 0, KEY_PCIE_RX, NVML_U64},
-#ifdef FAKE_NEW // two links
+#ifdef FAKE_NEW // has two links, each with its own counters
         {202, 0, KEY_NVLINK_TX, NVML_U64},         {202, 1, KEY_NVLINK_TX, NVML_U64},
         {204, 0, KEY_NVLINK_RX, NVML_U64},         {204, 1, KEY_NVLINK_RX, NVML_U64},
 #else
@@ -421,7 +422,7 @@ CALL(nvmlDeviceGetFieldValues, nvml_device d, int count, struct nvml_field *out)
     return fake_leave(result);
 }
 
-// The layout of some drivers: 32 bytes per process.
+// Fills the array in the layout of some drivers, with 32 bytes per process.
 CALL(nvmlDeviceGetComputeRunningProcesses_v3, nvml_device d, unsigned *count, char *out)
 {
     (void)d;
@@ -460,7 +461,7 @@ CALL(nvmlDeviceGetMaxMigDeviceCount, nvml_device d, unsigned *out)
     return fake_leave(result);
 }
 
-// The odd places are empty: instances are at 0, 2, 4 …
+// Instances have the indices 0, 2, 4 …; the odd ones are empty.
 CALL(nvmlDeviceGetMigDeviceHandleByIndex, nvml_device d, unsigned index, nvml_device *out)
 {
     int result = enter(d, KEY_HANDLE);
@@ -503,7 +504,7 @@ CALL(nvmlEventSetWait_v2, nvml_events set, struct nvml_event *out, unsigned time
     nvml_device d = set->device;
     int result = enter(d, KEY_EVENTS);
     if (timeout_ms != 0)
-        abort(); // called in a sample, which must not wait
+        abort(); // a sample must not wait for events
     if (result == NVML_SUCCESS && d->xid_taken == d->xid_count)
         result = NVML_TIMEOUT;
     if (result == NVML_SUCCESS)
@@ -549,7 +550,7 @@ CALL(nvmlGpmMigSampleGet, nvml_device d, unsigned instance, nvml_gpm_sample out)
     return d->mig ? NVML_INVALID_ARGUMENT : take_gpm(d, instance, out);
 }
 
-// A metric's value is that of the newer sample plus a hundredth of the metric's number.
+// The value of a metric is that of the newer sample plus a hundredth of the metric's number.
 CALL(nvmlGpmMetricsGet, struct nvml_gpm_get *get)
 {
     if (get->version != NVML_GPM_VERSION || !get->from->taken || !get->to->taken ||

@@ -1,13 +1,13 @@
-// nvml.h - controls the fake NVIDIA library in a test's own process, through dlsym.
+// nvml.h - the interface for tests to the fake NVIDIA library in their process, through dlsym.
 //
-// The lines are those of script.h; also from the file that SONDE_FAKE_NVML names, at the first
-// nvmlInit. And these:
+// Its script has the lines of script.h. At the first nvmlInit, the library also reads them from the
+// file in SONDE_FAKE_NVML. It has these additional lines:
 //
 //   mig 0 2                GPU 0 has two MIG instances
-//   xid 3 79               an event for GPU 3
+//   xid 3 79               GPU 3 has an event
 //   block init / free init nvmlInit waits from now on / returns
-//   play FILE              each reading of a GPU's utilisation takes the next row of FILE: for each
-//                          GPU utilisation, memory activity, memory used
+// play FILE              each reading of a GPU's utilisation takes the next row of FILE, which has
+// utilisation, memory activity and memory used of each GPU
 #ifndef SONDE_TESTS_FAKE_NVML_H
 #define SONDE_TESTS_FAKE_NVML_H
 

@@ -1,6 +1,6 @@
 // rocm_smi.c - a fake librocm_smi64.so whose GPUs follow a script (script.h).
 //
-// Built a second time as an old library (FAKE_OLD): no energy, no current power, no errors.
+// The library is also built as an old one (FAKE_OLD) without energy, current power and errors.
 #include "fake/script.h"
 
 #include "collect/rocm_smi.h"
@@ -68,7 +68,7 @@ static int ask_u32(uint32_t gpu, enum key key, uint32_t *out)
 CALL(rsmi_init, uint64_t flags)
 {
     if (flags != ROCM_INIT_THREAD_LOCKS)
-        abort(); // would lock between processes
+        abort(); // with other flags, the library would lock between processes
     return fake_init_result();
 }
 

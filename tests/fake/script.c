@@ -1,4 +1,4 @@
-// script.c - the machine that a script describes.
+// script.c - simulates the machine that a script describes.
 #include "fake/script.h"
 
 #include <pthread.h>
@@ -15,10 +15,10 @@ static struct gpu {
     int fails[FAKE_KEYS_MAX];
     double counts[COUNTS_MAX];
     bool blocked;
-    unsigned held; // calls
+    unsigned waiting; // number of blocked calls
 } gpus[FAKE_GPUS_MAX];
 
-// its holder may take it again
+// Recursive, because a thread that holds the lock may take it again.
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned gpu_count;
@@ -98,7 +98,7 @@ EXPORT bool fake_blocked(unsigned gpu);
 EXPORT bool fake_blocked(unsigned gpu)
 {
     pthread_mutex_lock(&lock);
-    bool blocked = gpus[gpu].held > 0;
+    bool blocked = gpus[gpu].waiting > 0;
     pthread_mutex_unlock(&lock);
     return blocked;
 }
@@ -123,9 +123,9 @@ int fake_enter(unsigned gpu, int key)
 {
     pthread_mutex_lock(&lock);
     while (gpus[gpu].blocked) {
-        gpus[gpu].held++;
+        gpus[gpu].waiting++;
         pthread_cond_wait(&changed, &lock);
-        gpus[gpu].held--;
+        gpus[gpu].waiting--;
     }
     return gpus[gpu].fails[key];
 }

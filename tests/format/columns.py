@@ -1,22 +1,22 @@
-"""columns.py - bytes, checksums, and columns of values and of time stamps, as docs/format-codecs.md
-describes them.
+"""columns.py - decodes bytes, checksums, and columns of values and of time stamps, as
+docs/format-codecs.md describes them.
 
-Written from that page alone: it shares only the zstd library with sonde. read_sonde.py reads files
-with it, and the unit test of the codecs compares sonde's encoders and decoders with it. Simple, not
-fast.
+It was written from that page alone, and shares only the zstd library with sonde. read_sonde.py
+reads files with it, and the unit test of the codecs compares sonde's encoders and decoders with it.
+It is simple, but not fast.
 """
 import ctypes
 import struct
 from array import array
 
 MASK = 2**64 - 1
-MAX_VALUES = 65536  # in a column
-MAX_COLUMNS = 4096  # in a table
-MAX_UNPACKED = 1 << 30  # bytes of one zstd frame
+MAX_VALUES = 65536  # values of a column
+MAX_COLUMNS = 4096  # columns of a table
+MAX_UNPACKED = 1 << 30  # unpacked bytes of a zstd frame
 
 
 class Damage(Exception):
-    """Bytes that violate the format."""
+    """The bytes violate the format."""
 
 
 def need(truth, what):
@@ -46,8 +46,8 @@ for name in ("ZSTD_decompress", "ZSTD_findFrameCompressedSize"):
 
 
 def unzstd(data, size):
-    """The content, of `size` bytes, of the zstd frame that `data` begins with, and the bytes of the
-    frame."""
+    """Unpacks the zstd frame at the begin of `data`, whose content has `size` bytes. Returns the
+    content and the length of the frame."""
     need(size <= MAX_UNPACKED, "a zstd frame too large")
     data = bytes(data)
     frame = ZSTD.ZSTD_findFrameCompressedSize(data, ctypes.c_size_t(len(data)))
@@ -75,7 +75,7 @@ def to_bits(value):
 
 
 class Bytes:
-    """A part of the file that is read from its start to its end."""
+    """Reads a part of the file from its start to its end."""
 
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -123,7 +123,7 @@ class Bytes:
 
 
 def scaled(x, scale):
-    """The bits of the double that the signed whole number x stands for."""
+    """Returns the bits of the double that the signed whole number x represents."""
     if scale == 0:
         return to_bits(float(x))
     if scale in (1, 2, 3, 4, 6, 7, 8, 10, 12, 13, 14):
@@ -144,7 +144,7 @@ def misses(data, count, values):
 
 
 def unpack_group(data, m, width):
-    """m numbers of a packed section's group."""
+    """Unpacks the m numbers of a group of a packed section."""
     if width > 32:
         low, high = unpack_group(data, m, 32), unpack_group(data, m, width - 32)
         return [a | b << 32 for a, b in zip(low, high)]
@@ -156,7 +156,7 @@ def unpack_group(data, m, width):
 
 
 def packed(data, n):
-    """A packed section: n numbers modulo 2^64."""
+    """Decodes a packed section; returns n numbers modulo 2^64."""
     flags, width, shift, zero, patches, base, step, start, _ = data.get("BBBBIqQQQ")
     wide = flags & 4
     need(flags < 8 and width <= (64 if wide else 32) and shift < 64 and zero == 0, "a packed section's head")
@@ -178,7 +178,7 @@ def packed(data, n):
 
 
 def decode_values(raw, n):
-    """A column of values: the bits of n doubles."""
+    """Decodes a column of values; returns the bits of n doubles."""
     need(1 <= n <= MAX_VALUES, "a number of values out of range")
     data = Bytes(raw)
     codec = data.u8()
@@ -213,7 +213,7 @@ def decode_values(raw, n):
 
 
 def decode_times(raw, n):
-    """A column of time stamps: n signed numbers of nanoseconds."""
+    """Decodes a column of time stamps; returns n signed numbers of nanoseconds."""
     need(1 <= n <= MAX_VALUES, "a number of time stamps out of range")
     data = Bytes(raw)
     how = data.u8()
@@ -249,7 +249,7 @@ def token(stream, extras):
 
 
 def low_bits(data, count, low):
-    """count numbers of `low` bits."""
+    """Returns `count` numbers of `low` bits."""
     raw, mask = data.take(-(-count * low // 8)), (1 << low) - 1
     numbers = []
     for i in range(0, count if low else 0, 8):
@@ -259,7 +259,8 @@ def low_bits(data, count, low):
 
 
 class Whole:
-    """A table's column of whole numbers: `own` is the series q without the part from references."""
+    """A table's column of whole numbers. `own` is the series q without the parts of its
+    references."""
 
     def __init__(self, codec, n, entry, streams):
         self.n = n
@@ -291,7 +292,7 @@ class Whole:
         self.miss_count = miss_count
 
     def series(self, columns, seen):
-        """q, including the part from references; seen[0] counts the visited columns."""
+        """Returns q with the parts of its references; seen[0] counts the visited columns."""
         seen[0] += 1
         need(seen[0] <= 64, "references without an end")
         q = self.own
@@ -345,7 +346,7 @@ def table_runs(entry, n, streams):
 
 
 def decode_table(raw):
-    """A table: its columns, each (kind, n numbers below 2^64)."""
+    """Decodes a table; returns its columns, each (kind, n numbers below 2^64)."""
     data = Bytes(raw)
     need(data.u8() == 1, "a table of an unknown version")
     count = data.varint()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""emitter.py LIBSONDE - emits through the public library what the lines on standard input describe;
-the format's tests run it under `sonde run`.
+"""emitter.py LIBSONDE - reads lines from standard input and emits their data through the public
+library. The tests of the format run it under `sonde run`.
 
 point NAME TIME BITS | row TIME NAME=BITS … | span START END TEXT KEY=VALUE … | begin TEXT KEY=VALUE
 … | end | note TEXT KEY=VALUE … | unit NAME UNIT | wait FILE

@@ -2,14 +2,14 @@
 """read_sonde.py [--csv] [--synced] FILE - a reader of recordings that was written from
 docs/format.md and docs/format-codecs.md alone.
 
-It proves that those two pages are complete: it shares only the zstd library with sonde. It is
-simple, not fast. columns.py decodes columns; this file has, from the bottom up: blocks; events; the
-file with its catalog, blocks and tails.
+It shares only the zstd library with sonde, so it proves that those two pages are complete. It is
+simple, but not fast. columns.py decodes columns. This file has, from the bottom up: blocks; events;
+the file with its catalog, blocks and tails.
 
-Damaged parts are reported and left out, the rest is read: `Recording.problems` is empty if every
-checksum and every sum is correct. --csv prints every point. If a writer left a file in another
-boot, its machine is assumed to have gone down: only data that was certainly on the disk counts,
-which is what the next writer keeps. --synced treats any abandoned file like that.
+The reader reports damaged parts and reads the others. `Recording.problems` is empty if every
+checksum and every sum is correct. --csv prints every point. If a writer left the file in an earlier
+boot, the reader assumes that the machine went down. Then it reads only data that was certainly on
+the disk, as the next writer does. --synced treats every abandoned file like that.
 """
 import os
 import struct
@@ -26,7 +26,8 @@ BLOCK_HEAD = 104
 
 
 def check_sums(bits, noted):
-    """noted: NaNs, then the bits of min, max, sum, sum of squares, first, last."""
+    """Compares values with `noted`: the number of NaNs, then the bits of min, max, sum, sum of
+    squares, first, last."""
     values = [to_double(b) for b in bits]
     sums, squares = [0.0] * 8, [0.0] * 8
     for i, value in enumerate(values):
@@ -57,7 +58,7 @@ class Block:
         self.owner = (self.kind, self.set if self.kind == 1 else 0)
 
     def open(self):
-        """The directory and the data, checked; the directory unpacked."""
+        """Checks the directory and the data; returns both, the directory unpacked."""
         directory = self.raw[BLOCK_HEAD:BLOCK_HEAD + self.directory_size]
         data = self.raw[BLOCK_HEAD + self.directory_size:]
         need(crc32c(directory) == self.directory_crc, "a block's directory")
@@ -67,7 +68,8 @@ class Block:
         return Bytes(directory), data
 
     def stripes(self):
-        """The blocks in the data of a striped block; itself if it is none."""
+        """Returns the blocks in the data of a striped block, or the block itself if it is not
+        striped."""
         if not self.flags & 8:
             return [self]
         directory, data = self.open()
@@ -236,8 +238,7 @@ TRIES = 1000
 
 
 def this_boot():
-    """The boot id of this machine in the form of a header; zeros if the system does not provide
-    it."""
+    """Returns the boot id of this machine as in a header; zeros if the system has none."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return bytes.fromhex(file.read().strip().replace("-", ""))
@@ -255,8 +256,8 @@ class Segment:
 
 
 class Recording:
-    """The contents of a file: metrics, series (metric id, labels), points {series: {time_ns:
-    bits}}, events, problems."""
+    """The contents of a file: metrics, series as (metric id, labels), points as {time_ns: bits} for
+    each series, events, problems."""
 
     def __init__(self, path, synced=False):
         self.problems, self.about, self.metrics, self.pairs, self.series, self.sets = [], {}, [], [], [], []
@@ -270,14 +271,14 @@ class Recording:
         self.read_blocks()
         self.read_tails()
         for points, single in zip(self.points, self.single):
-            points.update(single)  # overrides points of sets
+            points.update(single)  # single points override points of sets
 
     def problem(self, where, why):
         self.problems.append(f"{where}: {why}")
 
     def copy(self, fd):
-        """A consistent copy of the header, the table and the contents of the segments, while a
-        writer continues."""
+        """Makes a consistent copy of the header, the table and the contents of the segments, while
+        a writer may continue."""
         for _ in range(TRIES):
             self.read_header(fd)
             before, table = self.read_table(fd)
@@ -285,8 +286,8 @@ class Recording:
                 time.sleep(0.001)
                 continue
             self.segments = [Segment(raw) for raw in table]
-            # The catalog names series before they have points, so it is copied last and knows all
-            # copied series.
+            # The catalog has a series before the series has points. So the catalog is copied last,
+            # and contains all copied series.
             for segment in sorted(self.segments, key=lambda s: s.kind in (KIND_CATALOG, KIND_PACKED_CATALOG)):
                 if segment.kind == KIND_NONE or not segment.sound:
                     continue
@@ -321,7 +322,7 @@ class Recording:
         self.only_synced = self.state == 1 and (self.only_synced or header[88:104] != this_boot())
 
     def read_table(self, fd):
-        """The table's sequence and its entries; None if it was being changed."""
+        """Returns the table's sequence and its entries, or None if a writer was changing it."""
         need(self.table_used <= self.table_room, "the table has no room for its entries")
         sequence = os.pread(fd, 8, 128)
         table = os.pread(fd, 64 * self.table_used, self.table_at)
@@ -334,7 +335,8 @@ class Recording:
         return sorted((s for s in self.segments if s.kind in kinds and s.sound), key=lambda s: s.number)
 
     def unsure(self, segment, at):
-        """True if the data at `at` may not have been on the disk when the machine went down."""
+        """Returns True if the data at `at` may not have been on the disk when the machine went
+        down."""
         return self.only_synced and at >= max(used for used, _ in segment.notes)
 
     def read_catalog(self):
@@ -408,7 +410,8 @@ class Recording:
             if not any(o is not block and o.owner == block.owner and o.first <= block.first and block.last <= o.last
                        and (o.last - o.first, o.version) > (block.last - block.first, block.version) for o in found):
                 self.blocks.append(block)
-        # The last added value wins: the newer part; for sets, the first one.
+        # A later value overrides an earlier one. So newer parts come last, and among sets the first
+        # one comes last.
         self.blocks.sort(key=lambda b: (b.version, b.kind == 1, -b.set))
         for block in self.blocks:
             try:
@@ -423,7 +426,8 @@ class Recording:
 
     @staticmethod
     def next_block(raw, at):
-        """The position of the next valid header: after a damaged one, the size is unknown."""
+        """Returns the position of the next valid header. After a damaged header, the size of the
+        block is unknown, so the reader searches."""
         while True:
             at = raw.find(b"SBLK", at + 1)
             if at < 0:
@@ -487,7 +491,7 @@ class Recording:
         return self.metrics[metric]["name"] + (f"{{{inside}}}" if inside else "")
 
     def last_events(self):
-        """The events; of several records of one span only the last."""
+        """Returns the events, with only the last record of each span."""
         last = {e.id: i for i, e in enumerate(self.events) if e.kind == "span" and e.id}
         return [e for i, e in enumerate(self.events) if e.kind != "span" or not e.id or last[e.id] == i]
 

@@ -1,8 +1,8 @@
-"""Compares the documents of the format with sonde's files: the reader that was written from them
-returns every point bit by bit.
+"""Compares the pages about the format with sonde's files: the reader that was written from these
+pages returns every point with the same bits.
 
-SONDE is the command, SONDE_LIBRARY the shared library that emitter.py uses, HELLO the program of
-examples/hello.c.
+SONDE is the built program, SONDE_LIBRARY the shared library that emitter.py uses, HELLO the program
+of examples/hello.c.
 """
 import csv
 import datetime
@@ -37,14 +37,14 @@ def wait_until(condition, seconds=PATIENCE_S):
     end = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > end:
-            raise TimeoutError("waited in vain")
+            raise TimeoutError("the condition did not become true")
         time.sleep(0.01)
     return found
 
 
 def emitted(lines):
-    """The expected contents of a file after these lines of the emitter: {name: {time_ns: bits}}. No
-    time stamp occurs twice."""
+    """Returns the expected contents of a file after these lines of the emitter, as {name: {time_ns:
+    bits}}. No time stamp of a series repeats."""
     points = {}
     for line in lines:
         what, *words = line.split()
@@ -59,12 +59,13 @@ def emitted(lines):
 
 
 def held(recording):
-    """The same for a recording, by the metric's name alone, without empty series."""
+    """Returns the contents of a recording in the same form, by the names of metrics, without empty
+    series."""
     return {recording.metrics[metric]["name"]: points for (metric, _), points in zip(recording.series, recording.points) if points}
 
 
 def read_queried(path, name):
-    """{time_ns: value} from `sonde query`."""
+    """Returns {time_ns: value} from `sonde query`."""
     rows = list(csv.DictReader(io.StringIO(sonde("query", "--csv", f"none:{name}", path))))
     answer = {}
     for row in rows:
@@ -75,7 +76,7 @@ def read_queried(path, name):
 
 
 class Columns:
-    """Cells of a wide CSV, for each usual kind of column, and the expected values."""
+    """Makes the cells of a wide CSV, with a column of each usual kind, and the expected values."""
 
     def __init__(self, seed):
         self.random, self.total, self.speed, self.height = random.Random(seed), 0, 0, 0.0
@@ -133,7 +134,7 @@ class FormatTest(unittest.TestCase):
         return os.path.join(self.folder, *names)
 
     def assert_same(self, found, wanted):
-        """Both {name: {time_ns: bits}}."""
+        """Compares two dictionaries {name: {time_ns: bits}}."""
         self.assertEqual(set(found), set(wanted))
         for name, points in wanted.items():
             if found[name] != points:
@@ -169,7 +170,7 @@ class FormatTest(unittest.TestCase):
         return path, recording
 
     def run_emitter(self, lines, *options):
-        """Starts `sonde run` around the emitter, with these lines."""
+        """Starts the emitter under `sonde run`, with these lines."""
         os.makedirs(self.path("jobs"), exist_ok=True)
         process = subprocess.Popen([SONDE, "run", "-q", "-l", "1", "--record", self.path("out"), "--run-dir", self.path("jobs"), *options,
                                     "--", *EMITTER], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -185,7 +186,7 @@ class FormatTest(unittest.TestCase):
 
     @staticmethod
     def recorded(folder):
-        """The file in the folder, once its header is written."""
+        """Returns the path of the recording in the folder, or None until its header is written."""
         for where, _, names in os.walk(folder):
             for name in names:
                 if name.endswith(".sonde"):
@@ -195,8 +196,8 @@ class FormatTest(unittest.TestCase):
 
 
 def made_lines(count, seed):
-    """Points of some series, rows of a set with gaps, spans and annotations; also NaN with
-    payloads, which no CSV can express."""
+    """Makes lines for the emitter: points of some series, rows of a set with gaps, spans and
+    annotations. Some values are NaN with payloads, which CSV cannot express."""
     r = random.Random(seed)
     lines = []
     for i in range(count):
@@ -364,7 +365,8 @@ class Runs(FormatTest):
         ready = self.path("ready")
         process = self.run_emitter(["begin outer a=b", "begin inner", f"wait {ready}", "end", "begin open"])
         path = wait_until(lambda: self.recorded(self.path("jobs")))
-        # a span that has ended before the agent reads is stored once
+        # The test waits until the agent has read the spans. One that ended earlier would be stored
+        # only once.
         wait_until(lambda: {e.text for e in Recording(path).events} == {"outer", "inner"})
         os.unlink(ready)
         recording = Recording(self.finish(process))
@@ -372,12 +374,13 @@ class Runs(FormatTest):
         self.assertEqual(set(spans), {"outer", "inner", "open"})
         self.assertEqual([spans[name].parent for name in ("inner", "open", "outer")], [spans["outer"].id, spans["outer"].id, 0])
         self.assertLess(spans["inner"].end, 2**63 - 1)
-        self.assertLess(spans["open"].end, 2**63 - 1)  # it ends with its process
+        self.assertLess(spans["open"].end, 2**63 - 1)  # an open span ends with its process
         self.assertEqual({name for name in spans if "unfinished" in dict(spans[name].labels)}, {"outer", "open"})
         self.assertGreater(len(recording.events), len(spans), "the record of a span that ended follows that of its begin")
 
     def test_a_file_that_is_being_written(self):
-        """Copies during writes contain only written points, and the last one has all of them."""
+        """Copies that are made during writes contain only written points. The last copy has all of
+        them."""
         lines, ready = made_lines(9000, 4), self.path("ready")
         wanted = emitted(lines)
         process = self.run_emitter([])
@@ -411,7 +414,7 @@ class Runs(FormatTest):
 
 class Crashes(FormatTest):
     def start_agent(self, folder):
-        """The process, and the descriptor whose end stops it."""
+        """Starts an agent; returns its process, and the descriptor whose closing stops it."""
         ours, its = socket.socketpair()
         process = subprocess.Popen([SONDE, "agent", "-l", "1", "--folder", folder, "--host", "node", f"--control-fd={its.fileno()}"],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, pass_fds=[its.fileno()])
@@ -451,8 +454,8 @@ class Crashes(FormatTest):
         self.check_flips(path, killed)
 
     def check_fallen(self, path, killed, torn, before, wanted):
-        """The same bytes, but without those that were not synced when the machine went down (torn:
-        and with a changed bit in them), in another boot."""
+        """Checks a copy of the file as after a failure of the machine: with another boot id, and
+        without the bytes that were not synced. With `torn`, these have a changed bit instead."""
         fallen = self.path(f"fallen-{torn}")
         os.mkdir(fallen, 0o700)
         lost = os.path.join(fallen, "node.sonde")
@@ -474,7 +477,7 @@ class Crashes(FormatTest):
             self.assertLessEqual(points.items(), wanted[name].items())
         for name, points in ({} if torn else before).items():
             self.assertLessEqual(points.items(), held(left)[name].items())
-        # sonde's own reader shows exactly that, and its writer keeps it.
+        # sonde's own reader returns the same points, and its writer keeps them.
         self.assert_as_queried(lost, left, held(left))
         again, control = self.start_agent(fallen)
         control.close()
@@ -486,8 +489,8 @@ class Crashes(FormatTest):
         self.assertEqual([e.text for e in taken_up.events], [e.text for e in left.events])
 
     def check_flips(self, path, killed):
-        """Parts with a checksum of their own in a file that was not closed: table entries, the
-        catalog, events in their tail."""
+        """Flips bits in a file that was not closed, in parts with their own checksum: table
+        entries, the catalog, events in their tail."""
         with open(path, "rb") as file:
             content = file.read()
         places = [killed.table_at + 20]
@@ -502,8 +505,7 @@ class Crashes(FormatTest):
 
 class Damages(FormatTest):
     def flip_and_read(self, path, count):
-        """Flips bits one after the other: each is reported, and the remaining values are
-        correct."""
+        """Flips one bit after another. Each is reported, and the other values stay correct."""
         with open(path, "rb") as file:
             content = file.read()
         whole = Recording(path)

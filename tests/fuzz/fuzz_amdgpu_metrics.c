@@ -1,4 +1,5 @@
-// Random tables of amdgpu drivers: the parser reads nothing behind the end, and invents no value.
+// Parses random bytes as a table of an amdgpu driver. The parser must not read behind the end of
+// the table, and must not make up a value.
 #include "collect/gpu_sysfs.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct gpu_device d;
-    uint8_t *table = malloc(size); // of exactly this size, for the sanitizer
+    uint8_t *table = malloc(size); // of the exact size, so that the sanitizer sees reads beyond it
     for (int row = 0; row < GPU_ROWS; row++)
         d.values[row] = store_missing();
     if (size)

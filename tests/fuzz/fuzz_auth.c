@@ -1,7 +1,7 @@
-// A request's address, headers and cookies, in lines "NAME:value". $C, $W, $V and $S stand for the
-// control, write and view token and for an open session's id, so that inputs can contain them.
-// Whatever else is in it, a role comes only from such a token or session, and no answer contains
-// one of them.
+// Checks the access rights of a request. The input has its address, headers and cookies in lines
+// "NAME:value". $C, $W, $V and $S stand for the control, write and view tokens and for the id of an
+// open session, so that inputs can contain them. Only such a token or session gives a role, and no
+// answer contains one of them.
 #include "http/auth.h"
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static bool holds(struct str text, const char *word)
     return text.data && str_find(text, str_of(word)) >= 0;
 }
 
-// The tokens in the decoded address, however they were encoded.
+// True if the decoded address has this token as a parameter, however it was encoded.
 static bool has_parameter(const struct request *r, const char *word)
 {
     for (size_t i = 0; i < r->parameter_count; i++)
@@ -69,7 +69,7 @@ static bool has_parameter(const struct request *r, const char *word)
     return false;
 }
 
-// The highest role that this request may get.
+// Returns the highest role that the request may get.
 static enum role most(const struct request *r)
 {
     enum role role = ROLE_NOBODY;
@@ -97,7 +97,7 @@ static void check_headers(const struct answer *a)
                     abort();
         } else if (str_eq(str_of(a->headers[i].name), STR("Location"))) {
             struct request next = {0};
-            // relative to the root
+            // The target may be written relative to the root.
             if (value.size > 1 && value.data[0] == '.' && value.data[1] == '/')
                 value = str_slice(value, 1, value.size);
             if (value.size < 1 || value.data[0] != '/' ||
@@ -109,8 +109,9 @@ static void check_headers(const struct answer *a)
     }
 }
 
-// The link was on another page: the session is opened, and a page of ours continues.
-static bool leads_on(const struct answer *a)
+// True if the answer opens a session. The answer to a link on another site does so with status 200,
+// and has a page that leads to the target.
+static bool opens_session(const struct answer *a)
 {
     for (size_t i = 0; i < a->header_count; i++)
         if (str_eq(str_of(a->headers[i].name), STR("Set-Cookie")))
@@ -150,14 +151,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         answer_begin(&a, 1 << 16);
         bool on = auth_check(&auth, &r, &a);
         if (r.role > most(&r) || (r.by_cookie && r.role > ROLE_VIEW) || (on && !r.role) ||
-            (!on && a.status == 200 && !leads_on(&a)))
-            // Basic authentication hides a token from most(): base64, at most WRITE.
+            (!on && a.status == 200 && !opens_session(&a)))
+            // most() does not decode the base64 of Basic authentication, which gives at most WRITE.
             if (!on || r.role > ROLE_WRITE ||
                 !str_starts(str_trim(r.headers[HEADER_AUTHORIZATION]), STR("B")))
                 abort();
         check_headers(&a);
         answer_free(&a);
-        // Neither can another client use the session, nor this one a guessed id.
+        // Another client cannot use the session, and this client cannot use a guessed id.
         const struct peer other = {.local = true, .known = true, .uid = 1001};
         struct str guess = r.headers[HEADER_COOKIE];
         if (sessions_check(auth.sessions, str_of(session), &other) ||

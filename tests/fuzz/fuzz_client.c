@@ -1,6 +1,6 @@
-// A hostile server: the lists, peaks and statistics of sonde_client.h. The input has its answers,
-// request by request: u8 kind of failure, u16 size, bytes. fuzz_client_result covers the columns of
-// a single answer.
+// Requests lists, peaks and statistics with sonde_client.h from a hostile server. The input has the
+// server's answers, one per request: u8 kind of failure, u16 size, bytes. fuzz_client_result covers
+// the columns of an answer.
 #include "base/bytes.h"
 #include "client/origin.h"
 #include "faces/native/binary.h"
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct bytes answers;
 
-// ---- replaces origin.c ----
+// ---- replacements of the functions of origin.c ----
 
 int target_find(const char *where, const char *token, const struct target_options *options,
                 struct target *out, struct error *e)
@@ -73,7 +73,7 @@ int origin_ask(struct origin *o, const char *path, struct str body, const char *
     if (answers.failed || wrong >= 250)
         return error_set(e, codes[wrong % 3], wrong % 2 ? "No such name: x" : "nobody is there");
     if (body.data)
-        buf_add_str(&out->body, STR(NATIVE_BINARY_MAGIC)); // gives the fuzzer a valid beginning
+        buf_add_str(&out->body, STR(NATIVE_BINARY_MAGIC)); // so that the fuzzer need not find it
     buf_add_str(&out->body, text);
     if (wrong > 200)
         out->missing = strdup("n2 (late)");
@@ -84,7 +84,7 @@ int origin_ask(struct origin *o, const char *path, struct str body, const char *
 
 static size_t read_text(const char *text)
 {
-    return strlen(text); // all of it is readable
+    return strlen(text); // reads the whole text, for the sanitizer
 }
 
 static size_t lists(struct sonde_client *c, unsigned which)

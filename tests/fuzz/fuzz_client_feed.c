@@ -1,4 +1,4 @@
-// A stream of a hostile server: divided into valid parts, or refused.
+// Reads a stream of a hostile server: it is divided into valid parts, or refused.
 #include "base/bytes.h"
 #include "client/feed.h"
 

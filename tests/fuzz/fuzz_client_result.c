@@ -1,4 +1,5 @@
-// An answer in columns of a hostile server: refused or usable, as series and as an Arrow table.
+// Reads an answer in columns of a hostile server: it is refused, or usable as series and as an
+// Arrow table.
 #include "client/arrow_interface.h"
 #include "client/result.h"
 #include "faces/native/binary.h"
@@ -17,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct ArrowArrayStream stream;
     struct ArrowArray batch;
     size_t points = 0, rows = 0;
-    buf_add_str(&answer.body, STR(NATIVE_BINARY_MAGIC)); // gives the fuzzer a valid beginning
+    buf_add_str(&answer.body, STR(NATIVE_BINARY_MAGIC)); // so that the fuzzer need not find it
     buf_add(&answer.body, data, size);
     if (result_read(&answer, &r, &e) != 0) {
         if (!e.text[0])

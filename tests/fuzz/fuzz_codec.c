@@ -1,5 +1,5 @@
-// Random bytes for the decoders of columns, time stamps and tables; and random bytes as values,
-// encoded and decoded. The first byte chooses, the next two are the number of values.
+// Decodes random bytes as columns, time stamps and tables; encodes and decodes random bytes as
+// values. The first byte chooses one of these, the next two are the number of values.
 #include "store/codec_table.h"
 
 #include <stdlib.h>

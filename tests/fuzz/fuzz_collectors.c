@@ -1,5 +1,5 @@
-// Requested commands. The body of an HTTP request becomes one line, from which the agent reads
-// exactly the request. And random bytes as such a line, and as scripts: parsed or refused with a
+// Requests of collectors. The body of an HTTP request becomes one line, from which the agent reads
+// the same request. Random bytes as such a line, and as scripts, are parsed or refused with a
 // message.
 #include "agent/collectors.h"
 #include "faces/native/handlers.h"
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char *asked; // the line
+static char *asked; // the line of the request
 
 static void on_line(void *user, struct str wanted)
 {
@@ -41,7 +41,7 @@ static void check_line(const struct request *r)
     struct script_spec s;
     struct error e;
     bool per_gpu;
-    if (!command.size) { // stop it
+    if (!command.size) { // a request to stop the collector
         if (!str_eq(rest, parameter(r, "name")))
             abort();
         return;

@@ -1,4 +1,4 @@
-// Downsampling texts: an accepted one has an interval and a function.
+// Parses the text of a downsampling: an accepted one has an interval and a function.
 #include "query/query.h"
 
 #include <stdlib.h>

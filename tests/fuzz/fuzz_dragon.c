@@ -1,4 +1,5 @@
-// Databases of Dragon's telemetry that mean no good: refused with a reason, or recordings.
+// Imports a malicious database of Dragon's telemetry: it is refused with a reason, or becomes
+// recordings.
 #include "launch/folder.h"
 #include "store/import_dragon.h"
 

@@ -1,5 +1,5 @@
-// The body of /api/query/exp: random bytes give nodes that can be evaluated, or an error with a
-// message.
+// Parses random bytes as the body of /api/query/exp: they give nodes that can be evaluated, or an
+// error with a message.
 #include "invented.h"
 #include "plan.h"
 #include "query/exp.h"

@@ -1,6 +1,6 @@
-// Files from people, systems and other programs: a configuration (YAML), a list of hosts, a
-// job.json, a time zone, a table in CSV. The first byte chooses; the contents are accepted or
-// refused with a message, and accepted ones can be used.
+// Reads files from people, systems and other programs: a configuration (YAML), a list of hosts, a
+// job.json, a time zone, a table in CSV. The first byte chooses the kind. The contents are refused
+// with a message, or accepted and usable.
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/config.h"
@@ -26,7 +26,8 @@ static void check_words(int rc, const struct error *e)
         abort();
 }
 
-// Reads it as the system's file, whose mistakes stop no command, and as the named one.
+// Reads the file as the system's configuration, whose mistakes stop no command, and as the one that
+// --config names.
 static void read_config(void)
 {
     char *words[] = {(char *)(uintptr_t) "--config", path, (char *)(uintptr_t) "true", NULL};

@@ -1,4 +1,5 @@
-// Functions over queries: random bytes give a tree that can be run, or an error with a message.
+// Parses random bytes as functions of queries: they give a tree that can be run, or an error with a
+// message.
 #include "invented.h"
 #include "plan.h"
 #include "query/gexp.h"

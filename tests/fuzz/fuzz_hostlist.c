@@ -1,5 +1,5 @@
-// Slurm's lists of hosts: limited, without names that ssh would interpret as options, and every
-// error has a message.
+// Expands Slurm's lists of hosts. The result has a limited size and no name that ssh would take for
+// an option, and every error has a message.
 #include "launch/hostlist.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-// Sends the bytes of a client without a token over a real connection to a real server, through
-// acceptor, library and table of routes: the server survives, and only the open routes answer 200.
-// If the first byte is 'T', the client has a token that may view, and every status is allowed.
+// Sends the input as a client without a token, over a real connection, to a real server with its
+// acceptor, HTTP library and table of routes. The server survives, and only the open routes answer
+// 200. If the first byte is 'T', the client has the view token, and every status is allowed.
 #include "aggregator/aggregator.h"
 #include "http/tokens.h"
 
@@ -38,7 +38,7 @@ static void start(void)
         fprintf(stderr, "%s\n", e.text);
         abort();
     }
-    token_of_role(str_of(control), ROLE_VIEW, view); // it may not change anything
+    token_of_role(str_of(control), ROLE_VIEW, view); // a token that permits no changes
     atexit(stop);
 }
 
@@ -48,8 +48,8 @@ static int reach(void)
                              .sin_port = htons((uint16_t)aggregator_port(server)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct linger at_once = {.l_onoff = 1};      // does not use up ports
-    struct timeval patience = {.tv_usec = 5000}; // a kept-open connection sends nothing more
+    struct linger at_once = {.l_onoff = 1};      // frees the port at once, so that ports suffice
+    struct timeval patience = {.tv_usec = 5000}; // for a connection that the server keeps open
     if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
         abort();
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -57,19 +57,20 @@ static int reach(void)
     return fd;
 }
 
-// Reads the server's output until it closes, or falls silent.
+// Reads the server's output until the connection closes, or nothing more arrives.
 static void talk(const void *bytes, size_t size, struct buf *out)
 {
     char piece[4096];
     int fd = reach();
-    ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL); // data that it does not read was refused
+    ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL); // fails if the server has refused the request
     shutdown(fd, SHUT_WR);
     while ((n = recv(fd, piece, sizeof piece, 0)) > 0)
         buf_add(out, piece, (size_t)n);
     close(fd);
 }
 
-// Each 200 has to be from an open route: only these answer a client without a token.
+// Checks that each answer with status 200 is one of an open route, because no other route answers a
+// client without a token.
 static void check_answers(struct str said)
 {
     static const struct str ok = {"HTTP/1.1 200", sizeof "HTTP/1.1 200" - 1};

@@ -1,5 +1,5 @@
-// Files to import that mean no good, of every format with rows: refused with a reason, or
-// recordings, of which none is left once they are cancelled. The first byte chooses the format.
+// Imports a malicious file, in each format that has rows. It is refused with a reason, or becomes
+// recordings, and a cancelled import leaves none of them. The first byte chooses the format.
 #include "import/import.h"
 
 #include <dirent.h>
@@ -22,7 +22,7 @@ static void check_empty(void)
     int entries = 0;
     while (d && readdir(d))
         entries++;
-    if (!d || entries != 2) // . and ..
+    if (!d || entries != 2) // only . and ..
         abort();
     closedir(d);
 }

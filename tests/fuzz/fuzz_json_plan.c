@@ -1,4 +1,4 @@
-// The JSON body of a query: random bytes give plans or an error with a message.
+// Parses random bytes as the JSON body of a query: they give plans, or an error with a message.
 #include "plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

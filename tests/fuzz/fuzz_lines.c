@@ -1,6 +1,6 @@
-// Random bytes as a stream of text lines: divided and parsed. Results must obey the limits of
-// store.h, and lie in the line or the arena (the sanitizer checks that, because every byte is
-// read).
+// Divides random bytes into text lines, and parses these. The results obey the limits of store.h.
+// They lie in the line or the arena: the target reads every byte, so that the sanitizer checks
+// this.
 #include "ingest/lines_parse.h"
 #include "ingest/lines_split.h"
 
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned sum = 0;
     struct lines_split split = {0};
     line_init(&line);
-    // Two pieces, and a small limit, which the fuzzer can exceed.
+    // The input arrives in two pieces. The limit on a line is so small that the fuzzer exceeds it.
     size_t half = size / 2;
     lines_split_feed(&split, (struct str){(const char *)data, half}, 512, each, &sum);
     lines_split_feed(&split, (struct str){(const char *)data + half, size - half}, 512, each, &sum);

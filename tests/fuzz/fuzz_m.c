@@ -1,4 +1,4 @@
-// The m= expression: random bytes give a plan or an error with a message.
+// Parses random bytes as an m= expression: they give a plan, or an error with a message.
 #include "plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,4 +1,5 @@
-// What a node is told: bounded, the same wherever the bytes are cut, never an error without words.
+// Parses the launcher's orders to a node. The result has a limited size and is the same wherever
+// the bytes are divided, and every error has a message.
 #include "launch/node_input.h"
 
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static bool same_text(const char *a, const char *b)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct heard whole, cut; // they are large
+    static struct heard whole, cut; // static, because they are large
     if (size < 1)
         return 0;
     struct str all = {(const char *)data + 1, size - 1};

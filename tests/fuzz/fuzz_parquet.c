@@ -1,4 +1,4 @@
-// A Parquet file that means no good: refused with a reason, or rows that can be looked at.
+// Reads a malicious Parquet file: it is refused with a reason, or gives readable rows.
 #include "base/bytes.h"
 #include "formats/parquet_read.h"
 #include "formats/snappy.h"
@@ -16,7 +16,7 @@ static int read_memory(void *user, uint64_t at, void *out, size_t size)
 {
     (void)user;
     if (at > file.size || size > file.size - at)
-        abort(); // never beyond the file
+        abort(); // the reader must not read beyond the end of the file
     memcpy(out, file.data + at, size);
     return 0;
 }
@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool *wanted = calloc(count, sizeof *wanted);
     for (size_t i = 0; i < count; i++)
         wanted[i] = columns[i].kind != PARQUET_KIND_OTHER;
-    int rc = parquet_read_want(r, wanted, &e);
+    int rc = parquet_read_select(r, wanted, &e);
     while (!rc && !(rc = parquet_read_rows(r, cells, &rows, &e)) && rows && all < ROWS_MAX) {
         for (size_t i = 0; i < count; i++)
             look_at(&cells[i], rows);

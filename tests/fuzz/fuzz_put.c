@@ -1,5 +1,5 @@
-// Bodies of points and annotations: random bytes give lines that the agent's parser accepts, or a
-// message.
+// Parses random bytes as a body of points or annotations: they give lines that the agent's parser
+// accepts, or an error with a message.
 #include "faces/opentsdb/put.h"
 #include "ingest/lines_parse.h"
 
@@ -14,8 +14,8 @@ static bool series_tags(void *user, struct str tsuid, struct buf *out)
     return tsuid.size % 2;
 }
 
-// A line is one line with exactly the given items: no body can add another line or another
-// protocol.
+// Checks that each line has exactly the items of its point, so that no body can smuggle in another
+// line or another protocol.
 static void check(const struct put_batch *batch, bool annotations)
 {
     for (size_t i = 0; i < batch->count; i++) {

@@ -1,6 +1,6 @@
-// Parses a request: the first line is the address, the second has headers with lists, the rest is a
-// body, which may be compressed. Then it does what handlers do with parameters and small bodies:
-// random bytes give documented results, or a message.
+// Parses a request and reads its parameters and small bodies as handlers do. The first line of the
+// input is the address, the second has headers with lists, and the rest is a body, which may be
+// compressed. The results are as documented, or an error with a message.
 #include "ask/series_list.h"
 #include "http/json_body.h"
 #include "http/routes.h"

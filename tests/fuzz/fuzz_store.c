@@ -1,4 +1,4 @@
-// fuzz_store.c - a changed recording (recording.h): read completely, whatever it contains.
+// Reads a changed recording (recording.h) completely, whatever it contains.
 #include "base/log.h"
 #include "recording.h"
 #include "store/inspect.h"
@@ -47,7 +47,7 @@ static void read_all(const char *name)
                 break;
             for (size_t i = 0; i < n; i++) {
                 if (times[i] < last)
-                    abort(); // always in the order of time
+                    abort(); // points must come in the order of time
                 last = times[i];
             }
         }

@@ -1,5 +1,5 @@
-// fuzz_store_write.c - a writer continues a changed recording (recording.h): recovery, appends,
-// seals, merges, closing. Then the closed file is read.
+// Opens a changed recording (recording.h) for writing, with recovery; appends, seals, merges and
+// closes. Then it reads the closed file.
 #include "base/clock.h"
 #include "base/log.h"
 #include "recording.h"
@@ -9,7 +9,7 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { ABANDON = 2, REWRITE = 4, WINDOW = 8, MERGE = 16 }; // more flags
+enum { ABANDON = 2, REWRITE = 4, WINDOW = 8, MERGE = 16 }; // flags besides MEND_CHECKSUMS
 enum { NEW_ROWS = 60, TICKS = 3 };
 
 static struct recording files[RECORDINGS];
@@ -34,7 +34,7 @@ static void go_on(struct store *s)
     store_get_stats(s, &stats);
     double *values = calloc(STORE_SET_SERIES_MAX, sizeof *values);
     for (int64_t t = 0; t < NEW_ROWS; t++) {
-        // The sets of the recording, too, whatever they are now.
+        // Some rows go to the sets of the recording, which the changes may have damaged.
         store_append_row(s, (uint32_t)(t % 5 ? set : (uint64_t)t % (stats.sets + 1)),
                          (ROWS + t - 20) * 1000, values);
         store_append(s, ids[t % (COLUMNS + 1)], ROWS + t, (double)t);
@@ -60,8 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     close(fd);
     free(bytes);
     struct store *s;
-    // Making and destroying the kernel's queue for background syncs takes longer than everything
-    // else.
+    // Without background syncs, because the creation and removal of their kernel queue takes longer
+    // than everything else.
     struct store_io io = store_io_real;
     io.flush_start = NULL;
     io.flush_free = NULL;

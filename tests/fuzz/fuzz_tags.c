@@ -1,5 +1,5 @@
-// SONDE_TAGS, up to the first newline, and after it a launcher's rank: valid tags, each key once,
-// within the limits; omitted ones are counted.
+// Parses SONDE_TAGS and a launcher's rank, which follows the first newline of the input. The tags
+// are valid and within the limits, no key repeats, and left-out tags are counted.
 #include "emit/tags.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
          too_long = strlen(text) >= EMIT_TAG_TEXT_MAX;
     if (numbered && !ranks)
         abort();
-    // Our own rank is not a part of the text.
+    // The tag of the launcher's rank is not a part of the text.
     unsigned given = too_long ? 1 : pieces(text);
     if (count + refused != given && count + refused != given + numbered)
         abort();

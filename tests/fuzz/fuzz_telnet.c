@@ -1,10 +1,10 @@
-// Bytes on a telnet connection, in two pieces, and the agent's answers: only complete put lines of
-// an admitted client reach the agent.
+// Sends random bytes over a telnet connection, in two pieces, with random answers of the agent.
+// Only complete put lines of a permitted client reach the agent.
 #include "faces/opentsdb/telnet.h"
 
 #include <stdlib.h>
 
-// For the command `stats`; this target has no connections.
+// Replaces the counts for the command `stats`, because this target has no connections.
 void connections_counts(struct connections *c, struct connection_counts *out)
 {
     (void)c;
@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         while (lines.data && lines.size)
             if (!str_starts(str_cut(&lines, '\n'), STR("put")))
                 abort();
-        telnet_agent_said((struct str){(const char *)data, size}, &rest, &reply);
+        telnet_agent_answered((struct str){(const char *)data, size}, &rest, &reply);
         if (rest.size && str_find_char(buf_str(&rest), '\n') >= 0)
             abort();
         telnet_free(&t);

@@ -1,7 +1,6 @@
-// Data of other machines: bytes of a stranger for a hub and for a link, payloads of messages,
-// plans, partial results, lists.
-//
-// The first byte says which.
+// Reads data from other machines: bytes that a hub or a link receives from an unknown peer,
+// payloads of messages, plans, partial results, lists. The first byte of the input chooses the
+// kind.
 #include "ask/copy_sums.h"
 #include "ask/copy_wire.h"
 #include "ask/host_filter.h"
@@ -26,7 +25,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct wire_loop *loop;
-static char folder[64]; // of copies
+static char folder[64]; // the folder for copies
 
 // ---- a connection without a network ----
 
@@ -78,7 +77,7 @@ static const struct wire_transport nowhere = {.name = "nowhere",
 static void on_opened(void *user)
 {
     (void)user;
-    abort(); // without the key
+    abort(); // a peer without the key must not complete the handshake
 }
 
 static void on_frame(void *user, const struct wire_header *h, struct str payload)
@@ -135,7 +134,7 @@ static int no_random(void *user, uint8_t *out, size_t size)
     return 0;
 }
 
-static bool forwards; // not ended
+static bool forwards; // a forward exists and has not ended
 
 static void on_forward_ended(void *user, struct wire_forward *f, const char *why)
 {
@@ -165,9 +164,9 @@ static void say_frame(enum wire_type type, struct str payload, const uint8_t *ke
     buf_free(&frame);
 }
 
-// The hub's end of a session, after a handshake in which both sides use the same random numbers:
-// the answers come from a second hub's handshake, because nothing reads the output of the first
-// one.
+// Brings the hub's end of a session through the handshake. Both sides use the same random numbers,
+// so a second handshake gives the hub's answers. This is needed because nothing reads the output of
+// the session.
 static void prove(const struct wire_settings *settings, struct wire_handshake *link)
 {
     struct wire_handshake hub;
@@ -188,8 +187,9 @@ static void prove(const struct wire_settings *settings, struct wire_handshake *l
     buf_free(&proof);
 }
 
-// Commands: u8 type, u16 size and that many bytes of a frame with a valid mac; type 0: the server
-// reads. Whatever arrives, the forward ends at most once, and passes on only bytes that were sent.
+// Acts as a client that knows the key. A command is u8 type, u16 size, and the bytes of a frame,
+// which gets a valid MAC. With type 0, the server reads. Whatever arrives, the forward ends at most
+// once, and passes on only bytes that the client sent.
 static void be_a_client(void *user)
 {
     const struct input *in = user;
@@ -234,8 +234,8 @@ static void be_a_client(void *user)
         if (!row || row->opening || !(row->from & 1 << WIRE_LINK) || size > row->size_max)
             continue;
         said += type == WIRE_STREAM ? size : 0;
-        // The contents of a STREAM do not matter; other frames have the input's bytes, as far as
-        // they go.
+        // The contents of a STREAM do not matter. Other frames have bytes of the input, unless it
+        // has too few.
         struct str payload = {(char *)filler, size};
         if (type != WIRE_STREAM && size <= bytes_left(&b))
             payload = bytes_take(&b, size);
@@ -256,7 +256,7 @@ static bool is_short(void *user, struct str host)
     return host.size < 3;
 }
 
-// Checks that kept and other periods of the sums cover all of time, without overlap.
+// Checks that the kept periods of the sums and the others cover all of time, without overlap.
 static void read_sums(struct str text)
 {
     static struct ask_copy_sums ours, theirs, again;
@@ -319,7 +319,7 @@ static void read_messages(struct str payload)
         struct buf again = {0};
         wire_ask_write(&ask, &again);
         if (again.size > payload.size)
-            abort(); // encoded sizes may be longer than necessary, but never shorter
+            abort(); // a number in the input may be longer than necessary, but not shorter
         buf_free(&again);
     }
     struct bytes rest = bytes_of(payload.data, payload.size);
@@ -331,7 +331,7 @@ static void read_messages(struct str payload)
     while (bytes_left(&rest) && wire_host_set_read(&rest, room, &node, &held) == 0) {
         wire_host_set_merge(&sum, &held);
         if (wire_host_set_merge(&sum, &held))
-            abort(); // existing slices contain nothing new
+            abort(); // a second merge of the same set must add nothing
     }
     for (unsigned question = 0; question <= ASK_QUESTION_COUNT; question++) {
         struct wire_host_filter about;
@@ -342,7 +342,7 @@ static void read_messages(struct str payload)
     wire_host_set_free(&sum);
     struct ask_names_request names;
     struct query_series_filter series;
-    struct store_events_wanted wanted;
+    struct store_event_selection wanted;
     struct ask_copy_request copy;
     struct ask_recent_request recent;
     struct buf narrow = {0};
@@ -380,8 +380,8 @@ static void read_plan(struct str payload)
     arena_free(&arena);
 }
 
-// Passes records, each after its u16 size, to a gather for one of some plans; then makes a result,
-// or records again.
+// Passes records, each after its u16 size, to a gather for one of the plans. Then it makes a
+// result, or records again.
 static void gather_records(const uint8_t *data, size_t size)
 {
     static const char *const plans[] = {"sum:m{a=*}",      "sum:1s-avg:m", "p90:1s-avg-nan:m",
@@ -452,7 +452,7 @@ static void copy_records(const uint8_t *data, size_t size)
     ask_copy_destroy(c);
 }
 
-// ---- a node that lays pieces in its window ----
+// ---- a node that puts pieces into its window ----
 
 static struct wire_fetch *asked_for[8]; // pending fetches
 
@@ -493,8 +493,8 @@ static void no_news(void *user)
     ++*(int *)user;
 }
 
-// Bytes are commands: pieces, frames after them, ends of fetches, in any order. The output is never
-// more than announced, and in order.
+// The input has commands: pieces, frames after them, ends of fetches, in any order. The output is
+// in order, and never longer than announced.
 static void lay_pieces(struct str orders)
 {
     static const struct wire_bulk_row row = {

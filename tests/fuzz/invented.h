@@ -1,5 +1,5 @@
-// invented.h - a few series for targets that run what they have parsed; their tags and times match
-// in part.
+// invented.h - a few series for targets that run the queries that they have parsed. Some of their
+// tags and times are equal.
 #ifndef SONDE_TESTS_FUZZ_INVENTED_H
 #define SONDE_TESTS_FUZZ_INVENTED_H
 
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <math.h>
 
-// The hash of the metric's name decides on the number of series, which may be 0.
+// The length of the metric's name determines the number of series, which may be 0.
 static inline int invented_result(const struct query *q, struct arena *arena,
                                   struct query_result *out)
 {

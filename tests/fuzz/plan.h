@@ -1,4 +1,4 @@
-// plan.h - checks a plan that a parser accepted; for the targets that make plans.
+// plan.h - checks a plan that a parser has accepted.
 #ifndef SONDE_TESTS_FUZZ_PLAN_H
 #define SONDE_TESTS_FUZZ_PLAN_H
 
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-// An accepted plan is consistent: its texts are readable, its filters valid and usable.
+// Checks that a plan is consistent: its texts are readable, its filters are valid and usable.
 static inline void check_plan(const struct query *q)
 {
     struct error e;

@@ -1,8 +1,8 @@
-// recording.h - valid recordings for the fuzz targets to change; on request, their checksums are
-// corrected.
+// recording.h - makes valid recordings and changes them for the fuzz targets; on request, it
+// corrects their checksums afterwards.
 //
 // The input of a target is a list of changes { u8 recording, u8 flags, u24 place, u8 new byte }.
-// Places count only the 64-byte lines of the recording that are not empty, because most of a live
+// A place counts only the 64-byte lines of the recording that are not empty, because most of a live
 // file is unwritten space.
 #ifndef SONDE_TESTS_FUZZ_RECORDING_H
 #define SONDE_TESTS_FUZZ_RECORDING_H
@@ -33,8 +33,8 @@ struct recording {
     size_t line_count;
 };
 
-// A metric with COLUMNS + 1 series, all but the last of them in a set. Definitions that a damaged
-// store refuses have the id 0.
+// Defines a metric with COLUMNS + 1 series, of which all but the last are in a set. A definition
+// that a damaged store refuses has the id 0.
 static inline void recording_define(struct store *s, uint32_t ids[COLUMNS + 1], uint32_t *set)
 {
     struct store_metric m = {.name = STR("m")};
@@ -59,7 +59,7 @@ static inline void recording_fill(struct store *s)
         store_append_row(s, set, t * 1000, v);
         store_append(s, ids[COLUMNS], t, (double)t);
         if (t == ROWS / 2)
-            store_sync(s, NULL); // so that the entries have notes
+            store_sync(s, NULL); // writes the checksums of synced data into the extents' entries
     }
     struct store_event e = {.kind = STORE_SPAN, .end_ns = 9, .text = STR("span"), .id = 1};
     store_append_event(s, &e);
@@ -103,7 +103,7 @@ static inline void recordings_make(struct recording files[RECORDINGS])
         recording_make(&files[i], (enum recording_kind)i, path);
 }
 
-// Corrects a block at each place where the valid file has one, if it still looks like a block.
+// Corrects the checksum of each block of the valid file that still looks like a block.
 static inline void mend_blocks(const struct recording *f, uint8_t *bytes)
 {
     for (size_t at = 0; at + sizeof(struct block_header) <= f->size; at += 8) {
@@ -121,8 +121,8 @@ static inline void mend_blocks(const struct recording *f, uint8_t *bytes)
     }
 }
 
-// Entries of the catalog: { type, varint size, payload, crc }, consecutive. Uses the sizes in the
-// changed bytes.
+// Corrects the checksums of the catalog's consecutive entries, { type, varint size, payload, crc }.
+// Uses the sizes in the changed bytes.
 static inline void mend_catalog(uint8_t *at, size_t size)
 {
     struct bytes in = bytes_of(at, size);
@@ -152,7 +152,8 @@ static inline void mend_events(uint8_t *at, size_t size)
     }
 }
 
-// `sound` is the original entry, which has the width of the tail's rows.
+// Corrects the checksums of an extent. `sound` is the original entry, which has the width of the
+// rows in the tail.
 static inline void mend_extent(const struct recording *f, uint8_t *bytes, struct extent_entry *e,
                                const struct extent_entry *sound)
 {
@@ -201,7 +202,8 @@ static inline void recording_mend(const struct recording *f, uint8_t *bytes)
     memcpy(bytes, &sb, sizeof sb);
 }
 
-// A changed copy, malloc'ed, of the recording that the input selects. *flags: from the input.
+// Returns a changed, malloc'ed copy of the recording that the input selects, and sets *flags to the
+// input's flags.
 static inline uint8_t *recording_changed(const struct recording files[RECORDINGS],
                                          const uint8_t *data, size_t size,
                                          const struct recording **which, uint8_t *flags)

@@ -1,7 +1,8 @@
-"""The backend of Grafana's OpenTSDB data source, behind the addresses of the Grafana server.
+"""The backend of Grafana's OpenTSDB data source, with the addresses of the Grafana server.
 
 Plugin runs an installed data source (tests/grafana/plugin). StandIn imitates a recorded one: it
-sends one POST for each query, in seconds, reads the answers strictly, and forwards lookups.
+sends one POST for each query, with times in seconds, reads the answers strictly, and forwards
+lookups.
 """
 
 import atexit
@@ -28,11 +29,12 @@ PATIENCE_S = 60
 
 
 class Refused(Exception):
-    """The plugin's error instead of frames."""
+    """The error with which the plugin answers instead of frames."""
 
 
 def settings(url, token=None, version=4, basic=False):
-    """A data source as provisioned; with `basic`, the token is the password of basic auth."""
+    """Returns the settings of a provisioned data source. With `basic`, the token is the password of
+    basic authentication."""
     made = {
         "url": url,
         "jsonData": {"tsdbVersion": version, "tsdbResolution": 1},
@@ -51,7 +53,7 @@ def settings(url, token=None, version=4, basic=False):
 
 
 def duration(ms):
-    """Whole units only: 90 s are 1m."""
+    """Returns a duration in whole units, so 90 s become 1m."""
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)):
         if ms >= size:
             return f"{ms // size}{unit}"
@@ -66,7 +68,7 @@ def number(text):
 
 
 def asked(query):
-    """The sub-query of /api/query for a panel's query."""
+    """Returns the sub-query of /api/query for a panel's query."""
     made = {"metric": query.get("metric", ""), "aggregator": query.get("aggregator", "")}
     if not query.get("disableDownsampling"):
         interval = query.get("downsampleInterval") or (
@@ -99,11 +101,12 @@ def asked(query):
 
 
 def value(read):
-    """Like a decoder into float64: null leaves the initial zero."""
+    """Returns a number as Go's JSON decoder reads it into a float64, where null leaves the initial
+    0."""
     if read is None:
         return 0.0
     if isinstance(read, bool) or not isinstance(read, (int, float)) or math.isinf(read):
-        raise Refused(f"no number: {read!r}")
+        raise Refused(f"not a number: {read!r}")
     return float(read)
 
 
@@ -239,7 +242,7 @@ class StandIn:
         asked = {k: v[0] for k, v in parse_qs(raw).items()}
         if (
             path == "api/suggest"
-        ):  # forwarded unchanged: the part of the data source's URL after "?" is lost
+        ):  # the plugin forwards this unchanged, and loses the query of the data source's URL
             status, _, text = self.send("GET", "/api/suggest", raw)
             return status, text
         if path == "api/aggregators":
@@ -279,8 +282,8 @@ class StandIn:
 
 
 class Listener:
-    """An HTTP server on loopback. `answer(method, path, query, body, headers)` returns the
-    status, the text, and more headers."""
+    """An HTTP server on loopback. `answer(method, path, query, body, headers)` returns the status,
+    the text, and additional headers."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -318,7 +321,8 @@ class Listener:
             daemon_threads = True
 
             def handle_error(self, request, client_address):
-                if not isinstance(sys.exc_info()[1], ConnectionError):  # a client may go
+                # A client may close its connection at any time.
+                if not isinstance(sys.exc_info()[1], ConnectionError):
                     super().handle_error(request, client_address)
 
         self.server = Crowd(("127.0.0.1", 0), Handler)
@@ -345,7 +349,7 @@ def stand_in(settings):
 
 @functools.cache
 def bridge():
-    """The program that talks to a plugin as the Grafana server does: built once, with Go."""
+    """Builds the program that talks to a plugin as the Grafana server does; returns its path."""
     folder = tempfile.mkdtemp(prefix="sonde-grafana-")
     atexit.register(shutil.rmtree, folder)
     subprocess.run(["go", "build", "-o", f"{folder}/plugin", "."], cwd=HERE / "plugin", check=True)
@@ -353,7 +357,7 @@ def bridge():
 
 
 class Plugin:
-    """An installed plugin's executable, with the Grafana server's addresses in front of it."""
+    """Runs the executable of an installed plugin, with the addresses of the Grafana server."""
 
     def __init__(self, folder, settings):
         executables = [p for p in pathlib.Path(folder).glob("gpx_*") if os.access(p, os.X_OK)]

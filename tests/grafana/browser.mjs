@@ -1,4 +1,4 @@
-// The globals of a browser that Grafana's packages need when they are loaded.
+// Defines the browser's globals that Grafana's packages need when they are loaded.
 import { JSDOM } from 'jsdom';
 
 const { window } = new JSDOM('<!doctype html><html><body></body></html>', {
@@ -56,4 +56,4 @@ globalThis.IntersectionObserver = window.IntersectionObserver = class {
 };
 window.fetch = globalThis.fetch;
 globalThis.devicePixelRatio = 1;
-globalThis.console.info = globalThis.console.log = () => {}; // standard output is for results only
+globalThis.console.info = globalThis.console.log = () => {}; // standard output has only results

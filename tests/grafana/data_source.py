@@ -1,4 +1,5 @@
-"""Both halves of a data source: the installed one in $GRAFANA_PLUGIN, else stand-ins."""
+"""The backend and the frontend of a data source: of the installed one in $GRAFANA_PLUGIN, or else
+of the stand-ins."""
 
 import os
 
@@ -9,7 +10,7 @@ PLUGIN = os.environ.get("GRAFANA_PLUGIN")
 
 
 def source(settings, plugin=PLUGIN):
-    """The data source's backend, as a server."""
+    """Returns the data source's backend as a server."""
     return backend.Plugin(plugin, settings) if plugin else backend.stand_in(settings)
 
 

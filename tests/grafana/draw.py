@@ -1,4 +1,4 @@
-"""Draws a dashboard into a PNG with Grafana's packages in Chromium, without a Grafana server.
+"""Draws a dashboard as a PNG with Grafana's packages in Chromium, without a Grafana server.
 
 export SONDE_DASHBOARDS=build/grafana/dashboards GRAFANA_PACKAGES=build/grafana-packages
 python3 tests/grafana/draw.py $(sonde token --url) node docs/grafana-nodes.png
@@ -31,9 +31,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--light", action="store_true", help="Grafana's light theme")
     parser.add_argument("--size", default="1400x900", help="width and height in pixels")
-    parser.add_argument("--range", type=float, default=300, help="how many seconds until now")
-    parser.add_argument("--panels", type=int, default=30, help="how many to draw at most")
-    parser.add_argument("url", help="of sonde, with the token as password")
+    parser.add_argument("--range", type=float, default=300, help="length of the range until now, in seconds")
+    parser.add_argument("--panels", type=int, default=30, help="maximum number of panels")
+    parser.add_argument("url", help="address of sonde, with the token as password")
     parser.add_argument("dashboard", help="job, node, gpu or custom")
     parser.add_argument("file", type=pathlib.Path)
     parser.add_argument("variables", nargs="*", help="NAME=VALUE,VALUE…")
@@ -80,7 +80,7 @@ def main():
         if path == "/wait":
             return (200, b"") if drawn.wait(PATIENCE_S) else (500, b"")
         if path.startswith("/public/"):
-            return 404, b""  # Grafana's fonts
+            return 404, b""  # Grafana's fonts, which are not needed
         return source.answer(method, path, query, body, headers)
 
     server = backend.Listener(answer)

@@ -7,7 +7,7 @@ import { install, look, SETTINGS } from './frontend.mjs';
 import { modules } from './modules.mjs';
 import { DataSource as StandIn } from './source.mjs';
 
-/** An installed plugin is an AMD module: define([names], factory). */
+/** Loads an installed plugin, which is an AMD module: define([names], factory). */
 function plugin(path) {
   let made;
   const define = (names, factory) => {

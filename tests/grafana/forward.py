@@ -1,7 +1,7 @@
 """Forwards connections until its standard input ends: forward.py FROM TO
 
-Each is a port of loopback (0: any free one) or the path of a Unix socket, which also leads from
-one network namespace into another. Prints FROM when it listens.
+FROM and TO are ports of loopback or paths of Unix sockets; port 0 is any free port. Unix sockets
+also connect different network namespaces. The program prints FROM when it listens.
 """
 
 import os
@@ -22,7 +22,7 @@ def copy(source, sink):
         while data := source.recv(65536):
             sink.sendall(data)
     except OSError:
-        how = socket.SHUT_RDWR  # one end is closed; the other one is informed
+        how = socket.SHUT_RDWR  # one end is closed, so the other one is closed, too
     try:
         sink.shutdown(how)
     except OSError:
@@ -53,7 +53,7 @@ def main(listened, target):
 
     threading.Thread(target=accept, daemon=True).start()
     sys.stdin.read()
-    os._exit(0)  # without closing open connections
+    os._exit(0)  # does not wait for open connections
 
 
 main(*sys.argv[1:])

@@ -1,8 +1,8 @@
-// Grafana's part in the browser. Its own packages (@grafana/scenes, runtime, data) choose the
-// variables' values, interpolate the queries, query the data source, and name lines.
+// Grafana's frontend for the tests. Grafana's own packages (@grafana/scenes, runtime, data) choose
+// the values of variables, interpolate the queries, query the data source, and name lines.
 //
-// This file does what they leave to Grafana's application: it sends requests, provides the data
-// source, turns a dashboard's JSON into a scene, and a response into a panel's data.
+// This file replaces Grafana's application: it sends requests, provides the data source, converts a
+// dashboard's JSON to a scene, and a response to a panel's data.
 import {
   applyFieldOverrides,
   createTheme,
@@ -46,7 +46,7 @@ export const SETTINGS = {
   meta: { id: 'opentsdb', name: 'OpenTSDB', type: 'datasource', info: {}, module: '', baseUrl: '' },
 };
 
-/** What a field of any panel can be told, and how Grafana reads it. */
+/** The options of fields in all panels, and Grafana's functions that read them. */
 const FIELD_OPTIONS = {
   displayName: displayNameOverrideProcessor,
   unit: unitOverrideProcessor,
@@ -96,7 +96,7 @@ export function install(settings, DataSource) {
     try {
       data = JSON.parse(text);
     } catch {
-      // Returns an error's text.
+      // The text of an error may not be JSON; it is returned as text.
     }
     if (!answer.ok) {
       throw { status: answer.status, statusText: answer.statusText, data, config: options };
@@ -133,7 +133,7 @@ export function install(settings, DataSource) {
   setRunRequest((ds, request) =>
     from(Promise.resolve()).pipe(
       switchMap(() => ds.query(request)),
-      defaultIfEmpty({ data: [] }), // a source without a query returns nothing
+      defaultIfEmpty({ data: [] }), // without a query, the data source returns nothing
       map((answer) => ({
         state: answer.error || answer.errors?.length ? LoadingState.Error : LoadingState.Done,
         series: answer.data.map((frame) => toDataFrame(frame)),
@@ -194,7 +194,7 @@ function panel(model) {
   });
 }
 
-/** A dashboard's JSON, over a time range. `chosen`: variables' values, else those of the JSON. */
+/** Makes a scene of a dashboard's JSON and a range. `chosen` replaces values of variables. */
 export function scene(model, range, chosen = {}, extra = {}) {
   const time = new SceneTimeRange({ from: range.from, to: range.to, timeZone: 'utc' });
   const variables = new SceneVariableSet({
@@ -206,7 +206,7 @@ export function scene(model, range, chosen = {}, extra = {}) {
       return made;
     }),
   });
-  // Grafana 13 stores an annotation's target as an object of the data source; a text is lost.
+  // Grafana 13 needs the target of an annotation as an object for the data source; it drops a text.
   const layers = model.annotations.list.map(
     (note) =>
       new dataLayers.AnnotationsDataLayer({
@@ -263,7 +263,10 @@ const ready = (object, is) =>
     });
   });
 
-/** Each panel's state, errors and lines at a width in pixels; annotations; variables' choices. */
+/**
+ * Returns the state, errors and lines of each panel at a width in pixels, the annotations, and the
+ * choices of variables.
+ */
 export async function look(model, range, width, chosen) {
   const { whole, panels, layers, variables } = scene(model, range, chosen);
   const leave = [whole.activate()];

@@ -1,4 +1,4 @@
-"""Grafana's packages for the browser: tools/test fetches them into $GRAFANA_PACKAGES."""
+"""Runs Grafana's packages for the browser, which tools/test fetches into $GRAFANA_PACKAGES."""
 
 import datetime
 import json
@@ -10,19 +10,19 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDER = pathlib.Path(os.environ["GRAFANA_PACKAGES"])
-# Code for CommonJS needs `require`.
+# Defines `require`, which code for CommonJS needs.
 REQUIRE = "import{createRequire as made}from'module';const require=made(import.meta.url);"
 
 
 def why_not():
-    """The reason why Grafana's packages cannot run here, or None."""
+    """Returns the reason why Grafana's packages cannot run here, or None."""
     if not (FOLDER / "node_modules" / "@grafana" / "scenes").is_dir():
-        return "no packages of Grafana here: they need npm and a registry"
+        return "Grafana's packages are not installed: they need npm and a registry"
     return None if shutil.which("node") else "Grafana's packages need node"
 
 
 def bundle(entry, out, *options):
-    """One file with all imports, except pictures, fonts and the code editor."""
+    """Makes a file with all imports, except pictures, fonts and the code editor."""
     subprocess.run(
         [
             FOLDER / "node_modules/.bin/esbuild",
@@ -49,7 +49,7 @@ def moment(seconds):
 
 
 class Browser:
-    """Grafana's packages in a process of their own, and the data source's browser half in it."""
+    """A process with Grafana's packages and the frontend of the data source."""
 
     def __init__(self, module="-"):
         self.folder = tempfile.mkdtemp(prefix="sonde-grafana-")
@@ -75,7 +75,8 @@ class Browser:
         )
 
     def look(self, base, dashboard, start, end, width=500, **variables):
-        """What a person would see. Ranges are in seconds, and panels `width` pixels wide."""
+        """Returns what a person would see on the dashboard. Start and end are in seconds, and
+        panels are `width` pixels wide."""
         asked = {
             "base": base,
             "dashboard": dashboard,
@@ -86,7 +87,7 @@ class Browser:
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        answer = json.loads(line) if line else {"failed": "it ended"}
+        answer = json.loads(line) if line else {"failed": "the process has ended"}
         if "failed" in answer:
             self.said.seek(0)
             raise AssertionError(f"{answer['failed']}\n{self.said.read()[-2000:]}")

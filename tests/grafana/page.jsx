@@ -1,6 +1,6 @@
-// A page with a whole dashboard. @grafana/scenes lays out the panels, @grafana/ui draws them.
-// Grafana's time series panel is part of its application; here, ui's chart and legend stand in for
-// it, with the annotations drawn over the chart.
+// A page with a complete dashboard. @grafana/scenes lays out the panels, @grafana/ui draws them.
+// Grafana's time series panel is a part of its application. Here, ui's chart and legend replace it,
+// and the page draws the annotations over the chart.
 import {
   createTheme,
   EventBusSrv,
@@ -134,8 +134,8 @@ createRoot(document.getElementById('root')).render(
   </MemoryRouter>,
 );
 
-// Chromium takes the picture when the page has loaded. That waits for /wait, which draw.py answers
-// after /drawn, when all panels have been drawn for a few frames.
+// Chromium takes the picture when the page has loaded, and loading includes /wait. draw.py answers
+// /wait after /drawn, which the page requests when all panels have been drawn for a few frames.
 const count = Math.min(panels.length, asked.panels);
 let calm = 0;
 (function look() {

@@ -1,4 +1,4 @@
-// A stand-in for the frontend of Grafana's OpenTSDB data source; its base class is Grafana's.
+// A stand-in for the frontend of Grafana's OpenTSDB data source, with Grafana's base class.
 import { toDataFrame } from '@grafana/data';
 import { DataSourceWithBackend, getTemplateSrv } from '@grafana/runtime';
 import { map, merge, of } from 'rxjs';
@@ -12,7 +12,7 @@ const INTERPOLATED = [
   'counterResetValue',
   'alias',
 ];
-/** What a variable can ask for: the plugin's route and parameters. */
+/** The lookups of variables: the plugin's route and parameters of each. */
 const LOOKUPS = {
   metrics: (q) => ['api/suggest', { type: 'metrics', q }],
   suggest_tagk: (q) => ['api/suggest', { type: 'tagk', q }],

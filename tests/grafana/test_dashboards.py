@@ -1,8 +1,8 @@
-"""Every panel of every dashboard, queried through Grafana's OpenTSDB data source.
+"""Queries every panel of every dashboard through Grafana's OpenTSDB data source.
 
-Grafana's own packages (npm) do Grafana's work in the browser: variables, interpolation, intervals,
-legends. GRAFANA_PLUGIN names the folder of an installed data source; without it, stand-ins replace
-it (test_stand_ins.py compares them with an installed one).
+Grafana's own packages (npm) do the work of Grafana in the browser: variables, interpolation,
+intervals, legends. GRAFANA_PLUGIN names the folder of an installed data source. Without it,
+stand-ins replace the data source (test_stand_ins.py compares them with an installed one).
 """
 
 import http.client
@@ -27,8 +27,8 @@ from packages import why_not  # noqa: E402
 from place import SONDE, Place, until  # noqa: E402
 
 DASHBOARDS = pathlib.Path(os.environ["SONDE_DASHBOARDS"])
-NAMES = ("job", "node", "gpu", "custom")  # "dask" needs a Dask job: test_dask.py tests its panels
-HIGH_RATE = 100  # a second
+NAMES = ("job", "node", "gpu", "custom")  # test_dask.py tests "dask", which needs a Dask job
+HIGH_RATE = 100  # per second
 HOUR_S = 3600
 OUT = "/mnt/shared/sonde"
 
@@ -59,7 +59,7 @@ class Sonde:
             connection.close()
 
     def series(self, metric, start, end):
-        """(tags, number of seconds with a point) of each series; the range is in the past."""
+        """Returns (tags, number of seconds with a point) of each series in a past range."""
         if (metric, start, end) not in self.known:
             answer = self.get(
                 "/api/query", start=start, end=end, m=f"none:1s-avg:{metric}", arrays="true"
@@ -76,7 +76,7 @@ class Panels(Place):
         cls.addClassCleanup(cls.browser.close)
 
     def tearDown(self):
-        self.doCleanups()  # servers, for which Place would wait
+        self.doCleanups()  # ends the servers, because Place would wait for them
         super().tearDown()
 
     def grafana(self, url, token, **more):
@@ -86,7 +86,7 @@ class Panels(Place):
         return server.url
 
     def expected_lines(self, panel, start, end, hosts=None):
-        """The legends of a panel, from sonde's own series."""
+        """Returns the expected legends of a panel, according to sonde's own series."""
         target = panel["targets"][0]
         tags = [f["tagk"] for f in target["filters"]]
         series = self.sonde_server.series
@@ -95,7 +95,7 @@ class Panels(Place):
         ]
         if target[
             "shouldComputeRate"
-        ]:  # between two points; the first one may be before the range
+        ]:  # a rate needs two points, of which the first one may be before the range
             counts = [
                 t for t, seconds in series(target["metric"], start - HOUR_S, end) if seconds > 1
             ]
@@ -110,7 +110,8 @@ class Panels(Place):
         )
 
     def check(self, base, name, start, end, width=500, **variables):
-        """Checks a dashboard: no panel has an error; each has the expected lines."""
+        """Checks that no panel of a dashboard has an error, and that each has the expected
+        lines."""
         dashboard = load(name)
         seen = self.browser.look(base, dashboard, start, end, width, **variables)
         panels = [p for p in dashboard["panels"] if p["type"] != "row"]
@@ -148,7 +149,7 @@ class Panels(Place):
         return seen
 
     def check_all(self, base, start, end, hosts, gpus=0, notes=()):
-        """All dashboards; returns their lines as (dashboard, panel) → lines."""
+        """Checks all dashboards; returns (dashboard, panel) → lines."""
         drawn = {}
         for name in NAMES:
             metrics = {"metric": ["load_1m", "cpu_percent"]} if name == "custom" else {}
@@ -184,8 +185,8 @@ class Panels(Place):
         return drawn
 
     def run_job(self, level, **env):
-        """Starts a job that annotates after one line of input, and ends at its end; returns URL and
-        token."""
+        """Starts a job that makes an annotation after a line of input, and ends with its input.
+        Returns URL and token."""
         job = subprocess.Popen(
             [
                 os.environ["SONDE"],
@@ -219,7 +220,7 @@ class Panels(Place):
         job.stdin.flush()
         self.assertEqual(job.stdout.readline(), "noted\n")
         end = int(time.time()) + 4
-        # The job continues, but adds no more points before the end of the range.
+        # The job continues, but it adds no more points to the range.
         until(
             lambda: any(
                 p["timestamp"] >= (end + 1) * 1000
@@ -250,8 +251,8 @@ class Panels(Place):
 
     @unittest.skipIf(lab.why_not(), lab.why_not())
     def test_three_hosts(self):
-        """Hosts of the cluster lab, each in a network of its own; Unix sockets connect them to this
-        one."""
+        """The job runs on hosts of the cluster lab, which have their own networks. Unix sockets
+        connect them to this machine."""
         hosts = lab.Lab([SONDE], folders={"grafana": HERE})
         self.addCleanup(hosts.close)
         job = hosts.start(
@@ -282,17 +283,17 @@ class Panels(Place):
             last = self.sonde_server.get("/api/query/last", timeseries="load_1m") or []
             return len(last) == 3 and all(p["timestamp"] >= since * 1000 for p in last)
 
-        # The range begins after every agent has started.
+        # The range begins when every agent has started.
         joined = until(lambda: all_hosts_have_points(0) and int(time.time()) + 1, "all hosts")
         until(lambda: all_hosts_have_points(joined), "points of all hosts before the range")
         (hosts.shared / "begin").touch()
         start = int(job.stdout.readline())
         end = int(time.time()) + 4
-        until(lambda: all_hosts_have_points(end + 1), "points of all hosts behind the range")
+        until(lambda: all_hosts_have_points(end + 1), "points of all hosts after the range")
         self.check_all(base, start, end, ["n1", "n2", "n3"], notes=["noted"])
 
     def test_three_simulated_nodes(self):
-        """Each has a store of its own, and answers over the network protocol."""
+        """Each simulated node has its own store, and answers over the network protocol."""
         simulation = subprocess.Popen(
             [
                 os.environ["SONDE"],
@@ -325,9 +326,9 @@ class Panels(Place):
         self.assertEqual(simulation.wait(timeout=60), 0)
 
     def counter(self, step_s, amounts):
-        """Serves five minutes of a counter that grows by these amounts in turn.
+        """Starts a server with five minutes of a counter that grows by these amounts in turn.
 
-        Returns the address of a data source for it, the start and the end.
+        Returns the address of a data source for this server, the start and the end.
         """
         end = int(time.time()) // 10 * 10
         writer = Writer(str(self.root / "a.sonde"))
@@ -345,7 +346,7 @@ class Panels(Place):
         return self.grafana(f"http://127.0.0.1:{server.port}", TOKEN), end - 300, end
 
     def test_a_rate_is_right_at_every_width(self):
-        """A counter that grows by 1 and by 99 in turn, twice a second: 100 a second."""
+        """A counter grows by 1 and by 99 in turn, twice a second. So its rate is 100 per second."""
         base, start, end = self.counter(0.5, [1, 99])
         drawn, expected = {}, {
             width: (interval, {HIGH_RATE})
@@ -363,7 +364,7 @@ class Panels(Place):
         self.assertEqual({round(v, 6) for _, v in panel["lines"][0]["points"][1:-1]}, {HIGH_RATE})
 
     def test_a_token_is_a_header_or_a_password_or_in_the_address(self):
-        """Also for "Save & test", and for requests of variables and editors."""
+        """Each way also works for "Save & test", and for requests of variables and editors."""
         writer = Writer(str(self.root / "a.sonde"))
         now = int(time.time())
         writer.points("load_1m", {"host": "node1"}, [(now - 5 + i, 1.0) for i in range(5)])

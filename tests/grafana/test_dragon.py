@@ -1,8 +1,8 @@
-"""The dashboards of the Dragon Telemetry Service, through Grafana's data source.
+"""Tests the dashboards of the Dragon Telemetry Service through Grafana's data source.
 
 The data source has Dragon's settings: version 2.3, and no credentials. The table below has the
-queries of the 34 panels. With DRAGON_DASHBOARDS=DIR (src/dragon/telemetry/imports of the sources of
-Dragon 0.14.1), the test uses the original files, and checks the table.
+queries of the 34 panels. With DRAGON_DASHBOARDS=DIR (src/dragon/telemetry/imports in the sources of
+Dragon 0.14.1), the test uses the original files, and compares the table with them.
 """
 
 import json
@@ -51,7 +51,8 @@ def of_hosts(*metrics):
     return [(m, "sum", (HOST,)) for m in metrics]
 
 
-# By dashboard: metric, aggregator, filters (type and tag). Filters match all, and do not group.
+# Dashboard → metric, aggregator, filters (type and tag). The filters match all values, and do not
+# group.
 PANELS = {
     "Grafana_DragonTelemetryDashboard": [
         *of_hosts("load_average", "used_RAM", "cpu_percent"),
@@ -79,7 +80,8 @@ PANELS = {
         ("db_size", "sum", (("iliteral_or", "host"),)),
     ],
 }
-# The corresponding metrics of sonde, and those that only programs or Dragon's runtime emit.
+# Dragon's metrics → the corresponding metrics of sonde. Other metrics of Dragon are emitted only by
+# programs or by Dragon's runtime.
 OWN = {
     "load_average": "load_1m",
     "used_RAM": "memory_used_percent",
@@ -104,7 +106,7 @@ TAGGED = ("7", "8")  # values of these tags
 
 
 def made(panels):
-    """A dashboard with these panels."""
+    """Returns a dashboard with these panels."""
     return {
         "templating": {"list": []},
         "annotations": {"list": []},
@@ -136,7 +138,8 @@ def made(panels):
 
 
 def original(name):
-    """As imported into a Grafana with one data source; without the panel of another data source."""
+    """Returns the original dashboard, as imported into a Grafana with only this data source. A
+    panel of another data source is left out."""
     model = json.loads(pathlib.Path(ORIGINALS, f"{name}.json").read_text())
     panels = [p for row in model["panels"] for p in [row, *row.get("panels", [])]]
     for panel in panels:
@@ -177,11 +180,12 @@ class Dashboards(Place):
         cls.addClassCleanup(cls.browser.close)
 
     def tearDown(self):
-        self.doCleanups()  # servers, for which Place would wait
+        self.doCleanups()  # ends the servers, because Place would wait for them
         super().tearDown()
 
     def look(self, url, start, end):
-        """(dashboard, metric) → the lines of its panels. No panel has an error."""
+        """Returns (dashboard, metric) → the lines of its panels. Checks that no panel has an
+        error."""
         data_source = source(backend.settings(url, version=3))
         self.addCleanup(data_source.close)
         drawn = {}
@@ -197,7 +201,7 @@ class Dashboards(Place):
         return drawn
 
     def check(self, drawn, hosts, gpus, missing=()):
-        """Each panel has a line for each host, and for each value of its other tag."""
+        """Checks that each panel has a line for each host and each value of its other tag."""
         for (name, metric), panels in drawn.items():
             tag = "gpu" if metric in {m for m, _, _ in GPUS} else EMITTED.get(metric)
             values = {"gpu": [str(g) for g in range(gpus)]}.get(tag, TAGGED if tag else [None])
@@ -223,7 +227,7 @@ class Dashboards(Place):
         return line[line.index("http://") :].split("/?")[0].strip()
 
     def test_three_nodes_recorded(self):
-        """Every panel, with every metric and its values on every node."""
+        """With recordings of three nodes, each panel has a line for each node."""
         now = int(time.time()) // 10 * 10
         hosts = ("n1", "n2", "n3")
         for index, host in enumerate(hosts):
@@ -247,7 +251,7 @@ class Dashboards(Place):
                 self.assertEqual(len(values), 1, (metric, line["name"]))
 
     def run_job(self, level, **env):
-        command = 'echo "$SONDE_URL"; cat'  # the test stops it
+        command = 'echo "$SONDE_URL"; cat'  # runs until the test stops it
         job = subprocess.Popen(
             [
                 *(SONDE, "run", "--quiet", "--no-record", "-l", str(level), "--rate=0.1"),
@@ -272,7 +276,7 @@ class Dashboards(Place):
 
     @staticmethod
     def emitted(hosts=(None,)):
-        """Lines with metrics of programs."""
+        """Returns lines with the metrics of programs, for `sonde put`."""
         return "".join(
             " ".join(
                 [
@@ -289,7 +293,8 @@ class Dashboards(Place):
         )
 
     def test_a_running_job(self):
-        """With GPUs of the fake library, then without: their panels are empty, without an error."""
+        """The job runs with GPUs of the fake library, then without GPUs. Then the panels of GPUs
+        are empty, and have no error."""
         script = self.root / "gpus"
         script.write_text("gpus 2\n")
         for level, gpus, env in (
@@ -320,8 +325,8 @@ class Dashboards(Place):
 
     @unittest.skipIf(lab.why_not(), lab.why_not())
     def test_three_hosts(self):
-        """On the cluster lab: one line for each node in each panel, whatever the source of the
-        points."""
+        """On hosts of the cluster lab, each panel has a line for each node, whether the agent or a
+        program emits the points."""
         hosts = lab.Lab([SONDE], folders={"grafana": HERE})
         self.addCleanup(hosts.close)
         (hosts.shared / "points").write_text(self.emitted(("n1", "n2", "n3")))

@@ -1,8 +1,9 @@
-"""The stand-ins behave like an installed data source.
+"""Tests that the stand-ins behave like an installed data source, which was recorded.
 
-`test_stand_ins.py --record` records the one in $GRAFANA_PLUGIN anew. If that is set, both tests
-also compare the installed one with the record, and a third one compares both at random:
-SONDE_TEST_SEED and SONDE_TEST_ROUNDS choose its cases and their number.
+`test_stand_ins.py --record` makes a new record of the data source in $GRAFANA_PLUGIN. If this
+variable is set, two tests also compare that data source with the record, and a third test compares
+it with the stand-ins in random cases. SONDE_TEST_SEED and SONDE_TEST_ROUNDS determine the cases and
+their number.
 """
 
 import collections
@@ -24,7 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SEED = 1
 RECORDED = HERE / "recorded.json.gz"
 RECORDED_REQUESTS = 300
-# [dashboard, width in pixels, variables' values]: some of every feature of dashboards.
+# [dashboard, width in pixels, values of variables]: examples of every feature of dashboards.
 RECORDED_DASHBOARDS = HERE / "dashboards.json"
 
 
@@ -86,7 +87,7 @@ def random_query(r):
 
 
 def random_answer(r, version):
-    """(status, body) of an OpenTSDB: mostly valid, and all the traps."""
+    """Returns (status, body) of a made-up OpenTSDB: mostly valid answers, and all pitfalls."""
     if r.random() < 0.1:
         return r.choice(
             [
@@ -190,7 +191,7 @@ def random_case(r):
 
 
 class Sources:
-    """Data sources for an OpenTSDB that answers each with the data of its case."""
+    """Data sources for an OpenTSDB that answers with the data of the current case."""
 
     def __init__(self, plugin):
         self.plugin, self.sources = plugin, {}
@@ -241,7 +242,8 @@ class Sources:
         return self.sources[version, way]
 
     def outcome(self, case):
-        """The data source's request to its OpenTSDB, and its result of the answer."""
+        """Returns the data source's request to its OpenTSDB, and the frames that it makes of the
+        answer."""
         self.case, self.asked = case, []
         connection = http.client.HTTPConnection(
             urlsplit(self.source(case["version"], case["way"]).url).netloc, timeout=60
@@ -264,7 +266,7 @@ class Sources:
             connection.close()
         if "request" in case:
             (result,) = json.loads(text)["results"].values()
-            # A person who looks at a panel sees only this error's text.
+            # Only the text of this error appears on a panel; other errors need not be equal.
             error = result.get("error", "")
             return {
                 "asked": self.asked,
@@ -298,7 +300,7 @@ FRAME = {
 
 
 def looks(plugin):
-    """The requests of the frontend, and what a person sees, for the recorded dashboards."""
+    """Returns the requests of the frontend for the recorded dashboards, and what a person sees."""
     asked = []
 
     def answer(method, path, query, body, _):
@@ -370,7 +372,7 @@ class StandIns(unittest.TestCase):
             looks(PLUGIN), json.loads(gzip.decompress(RECORDED.read_bytes()))["browser"]
         )
 
-    @unittest.skipUnless(PLUGIN, "GRAFANA_PLUGIN names no installed data source")
+    @unittest.skipUnless(PLUGIN, "GRAFANA_PLUGIN does not name an installed data source")
     def test_the_backend_does_as_the_installed_one(self):
         seed = chosen("SONDE_TEST_SEED", SEED + 1)
         r = random.Random(seed)

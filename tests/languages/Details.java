@@ -8,11 +8,11 @@ import sonde.Sonde;
 import sonde.Span;
 import sonde.Timer;
 
-/** What the package adds to sonde.h: timers, nesting per thread, numbers in tags. */
+/** Tests the additions of the package to sonde.h: timers, nesting per thread, numbers in tags. */
 public final class Details {
     private static void expect(boolean right, String words) {
         if (!right) {
-            System.err.println("not so: " + words);
+            System.err.println("this is not true: " + words);
             System.exit(1);
         }
     }
@@ -21,7 +21,7 @@ public final class Details {
         try (Timer timer = seconds.timer(); Span inner = Sonde.span("inner").begin()) {
             throw new IllegalStateException("timers and spans end with their block");
         } catch (IllegalStateException e) {
-            // expected
+            // The exception is expected.
         }
     }
 
@@ -30,16 +30,16 @@ public final class Details {
         Gauge durations = Sonde.gauge("durations").unit("seconds").define();
         Counter busy = Sonde.counter("busy_seconds").unit("seconds").define();
         try (Timer timer = scope.timer(); Timer added = busy.timer()) {
-            timer.close(); // measures once
+            timer.close(); // the block ends, too, but the timer measures only once
         }
         Span outer = Sonde.span("outer").tag("text", "cut\0off").begin();
         fails(scope);
         outer.close();
-        outer.close(); // does nothing
+        outer.close(); // a second call does nothing
         busy.add(Duration.ofMinutes(1));
         durations.emit(Duration.ofMillis(1500));
 
-        // libsonde refuses what is over a limit, and the program goes on.
+        // libsonde refuses a definition that exceeds a limit, and the program continues.
         Sonde.Definition<Gauge> many = Sonde.gauge("many");
         for (int i = 0; i < 20; i++) {
             many.tag("k" + i, i);
@@ -54,7 +54,7 @@ public final class Details {
         expect(Sonde.check() == null, "an agent records this process: " + Sonde.check());
         Sonde.group(Sonde.gauge("first").define(), Sonde.gauge("second").define()).emit(1);
 
-        // Spans nest per thread.
+        // Each thread has its own nested spans.
         Counter shared = Sonde.counter("shared").define();
         List<Thread> threads = new ArrayList<>();
         for (int i = 0; i < 20; i++) {

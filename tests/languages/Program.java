@@ -5,7 +5,7 @@ import sonde.Group;
 import sonde.Sonde;
 import sonde.Span;
 
-/** The program of tests/languages in Java: Program BASE, ns since the epoch. */
+/** The program of test_languages.py in Java: Program BASE, where BASE is in ns since the epoch. */
 public final class Program {
     public static void main(String[] arguments) throws InterruptedException {
         Instant base = Instant.ofEpochSecond(0, Long.parseLong(arguments[0]));

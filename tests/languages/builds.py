@@ -1,4 +1,4 @@
-"""Builds programs in each language as their users do, from a checkout: for tests and benches."""
+"""Builds programs in each language for tests and benches, as users do with a checkout."""
 
 import os
 import pathlib
@@ -16,13 +16,14 @@ def found(*programs):
 
 
 class Builds:
-    """`run` runs a command, and fails if that does. Everything is written into the folder."""
+    """Builds programs in a folder. `run` must run a command and fail if the command fails."""
 
     def __init__(self, folder, library, run):
-        self.folder, self.library, self.run = pathlib.Path(folder), library, run  # libsonde.a
+        # `library` is the path of libsonde.a.
+        self.folder, self.library, self.run = pathlib.Path(folder), library, run
 
     def commands(self, *sources):
-        """Builds programs of one language. Returns the command of each."""
+        """Builds programs of one language; returns the command of each."""
         return getattr(self, sources[0].suffix[1:])(*sources)
 
     def cpp(self, *sources):
@@ -36,7 +37,7 @@ class Builds:
         return [self.folder / source.stem]
 
     def rs(self, *sources):
-        """A project that depends on a copy of the crate."""
+        """Builds a project that depends on a copy of the crate."""
         shutil.copytree(SOURCE / "bindings/rust", self.folder / "rust/sonde", ignore=shutil.ignore_patterns("target"))
         manifest = '[package]\nname = "programs"\nversion = "1.0.0"\nedition = "2021"\n[dependencies]\nsonde = { path = "sonde" }\n'
         manifest += "".join(f'[[bin]]\nname = "{source.stem}"\npath = "{source}"\n' for source in sources)
@@ -46,7 +47,7 @@ class Builds:
         return [[self.folder / "rust/target/release" / source.stem] for source in sources]
 
     def go(self, *sources):
-        """A module that depends on the package, beside a sonde.pc."""
+        """Builds a module that depends on the package and finds libsonde with a sonde.pc."""
         module = self.folder / "go"
         for source in sources:
             (module / source.stem).mkdir(parents=True)
@@ -62,7 +63,7 @@ class Builds:
         (folder / "sonde.pc").write_text(f"Name: sonde\nDescription: not installed\nVersion: 0\nLibs: {libs}\nCflags: -I{SOURCE}/include\n")
 
     def cmake(self, source):
-        """A project in Fortran that adds the binding's folder."""
+        """Builds a project in Fortran that adds the folder of the binding with CMake."""
         folder = self.folder / "cmake"
         folder.mkdir()
         self.pkg_config(folder, f"-L{os.path.dirname(self.library)} -lsonde")

@@ -1,4 +1,4 @@
-// What sonde.hpp adds to sonde.h: timers, durations, spans that move, numbers in tags.
+// Tests the additions of sonde.hpp to sonde.h: timers, durations, spans that move, numbers in tags.
 #include <sonde.hpp>
 
 #include <stdexcept>
@@ -30,7 +30,7 @@ int main()
     durations.emit(std::chrono::milliseconds(2));
 
     sonde::task_span outer("first");
-    outer = sonde::task_span("second"); // the first ends here
+    outer = sonde::task_span("second"); // the assignment ends the first span
     {
         sonde::task_span inner("third", {{"number", 3}}, outer), moved(std::move(inner));
     }

@@ -1,4 +1,4 @@
-! Numbers in tags.
+! Tests numbers in tags.
 program details
     use sonde
     use, intrinsic :: iso_fortran_env, only: int64

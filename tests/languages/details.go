@@ -1,4 +1,4 @@
-// What the package adds to sonde.h: timers, contexts, goroutines, numbers in tags.
+// Tests the additions of the package to sonde.h: timers, contexts, goroutines, numbers in tags.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 
 func expect(right bool, words string) {
 	if !right {
-		fmt.Fprintln(os.Stderr, "not so:", words)
+		fmt.Fprintln(os.Stderr, "this is not true:", words)
 		os.Exit(1)
 	}
 }
@@ -37,10 +37,10 @@ func main() {
 	ctx, outer := sonde.StartSpan(context.Background(), "outer", sonde.T("text", "cut\x00off"))
 	panics(scope, ctx)
 	outer.End()
-	outer.End() // does nothing
+	outer.End() // a second call does nothing
 	busy.Add(time.Minute.Seconds())
 
-	// libsonde refuses what is over a limit, and the program goes on.
+	// libsonde refuses a definition that exceeds a limit, and the program continues.
 	var many []sonde.Option
 	for i := 0; i < 20; i++ {
 		many = append(many, sonde.T(fmt.Sprint("k", i), i))

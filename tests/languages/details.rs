@@ -1,4 +1,5 @@
-//! What the crate adds to sonde.h: timers, durations, numbers in tags, spans that panics end.
+//! Tests the additions of the crate to sonde.h: timers, durations, numbers in tags, and spans that
+//a ! panic ends.
 
 use std::{panic, thread, time::Duration};
 
@@ -23,7 +24,7 @@ fn main() {
     durations.emit(Duration::from_millis(1500));
     durations.emit(Duration::from_millis(2));
 
-    // libsonde refuses what is over a limit, and the program goes on.
+    // libsonde refuses a definition that exceeds a limit, and the program continues.
     let mut many = sonde::gauge("many");
     for i in 0..20 {
         many = many.tag(&format!("k{i}"), i);
@@ -32,7 +33,7 @@ fn main() {
     assert!(!sonde::gauge("not a name").define().is_on());
     assert_eq!(scope_seconds.is_on(), sonde::level() > 0);
     assert_eq!(sonde::check(), Ok(()));
-    // Handles are values: any thread uses them.
+    // Handles are values that any thread can use.
     thread::spawn(move || durations.emit(0.25f32))
         .join()
         .expect("the thread ends");

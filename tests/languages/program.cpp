@@ -1,4 +1,4 @@
-// The program of tests/languages in C++: program BASE, ns since the epoch.
+// The program of test_languages.py in C++: program BASE, where BASE is in ns since the epoch.
 #include <sonde.hpp>
 
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-! The program of tests/languages in Fortran: program BASE, ns since the epoch.
+! The program of test_languages.py in Fortran: program BASE, where BASE is in ns since the epoch.
 program languages
     use sonde
     use, intrinsic :: iso_fortran_env, only: int64, real64

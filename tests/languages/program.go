@@ -1,4 +1,4 @@
-// The program of tests/languages in Go: program BASE, ns since the epoch.
+// The program of test_languages.py in Go: program BASE, where BASE is in ns since the epoch.
 package main
 
 import (

@@ -1,4 +1,4 @@
-//! The program of tests/languages in Rust: program BASE, ns since the epoch.
+//! The program of test_languages.py in Rust: program BASE, where BASE is in ns since the epoch.
 
 use std::time::{Duration, UNIX_EPOCH};
 

@@ -1,5 +1,5 @@
-# The program of tests/languages in shell: program BASE, ns since the epoch. Without cells, groups,
-# and completed spans, which the command line does not have.
+# The program of test_languages.py in shell: program BASE, where BASE is in ns since the epoch. It
+# has no cells, groups and completed spans, because the command line lacks these.
 set -eu
 base=$1
 sonde put --parameters lr=0.01 optimizer=adam

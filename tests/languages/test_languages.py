@@ -1,5 +1,5 @@
-"""One program in each language that emits the same metrics, spans, annotation and parameters: what
-is recorded is the same but for times, and is what RECORDED says."""
+"""Runs a program in each language. All programs emit the same metrics, spans, annotations and
+parameters, and their recordings must have the data in the tables below."""
 
 import json
 import os
@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).parent
 LIBRARY = os.environ["LIBRARY"]  # libsonde.a
 MS = 10**6
 
-# name → kind, unit, help, and for each set of tags the points: values, or (ms after BASE, value)
+# name → kind, unit, help, and the points of each set of tags: values, or (ms after BASE, value)
 METRICS = {
     "loss": ("gauge", "", "", {(("model", "sin"), ("rank", "3")): [1 / i for i in range(1, 11)]}),
     "written": ("gauge", "bytes", "bytes written so far", {(): [(i, 1024.0 * i) for i in range(1, 11)]}),
@@ -50,7 +50,7 @@ class Languages(Place):
         self.assertEqual(done.stderr, "", command)
 
     def record(self, *command):
-        """Runs the program as a job. Returns the recording, and BASE."""
+        """Runs the program as a job; returns the recording, and BASE."""
         base = time.time_ns() - 60 * 1000 * MS
         done = self.sonde("run", "--quiet", "-l", 1, "--record", self.root / "record", "--", *command, base)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -63,7 +63,8 @@ class Languages(Place):
         return tuple(sorted((key, value) for key, value in dict(labels).items() if key != "host"))
 
     def metrics(self, recording, base):
-        """As METRICS has them. A metric with a cell has the last value that was sampled."""
+        """Returns the metrics of a recording in the form of METRICS. A metric with a cell has its
+        last sampled value."""
         all_metrics = {}
         for (number, labels), points in zip(recording.series, recording.points):
             metric = recording.metrics[number]
@@ -78,7 +79,8 @@ class Languages(Place):
         return all_metrics
 
     def events(self, recording):
-        """Without the parameters, which are annotations in the file."""
+        """Returns the events of a recording in the form of EVENTS, without the parameters, which
+        are annotations in the file."""
         last = [event for event in recording.last_events() if ("sonde", "config") not in event.labels]
         texts = {event.id: event.text for event in last if event.id}
         return sorted(((event.kind, event.text, self.tags(event.labels), texts.get(event.parent)) for event in last), key=str)
@@ -93,7 +95,7 @@ class Languages(Place):
         self.assertEqual(about.get("config"), PARAMETERS)
 
     def check_numbers(self, *command):
-        """The numbers in tags have their shortest form that reads back as the same number."""
+        """Checks that numbers in tags have the shortest form that reads back as the same number."""
         recording, _ = self.record(*command)
         last = recording.last_events()
         tags = [dict(event.labels) for event in last if event.text == "numbers"]
@@ -101,14 +103,14 @@ class Languages(Place):
         return recording
 
     def values(self, recording):
-        """name → the values of its only series, in the order of their times. Without the agent's
-        counters of dropped points; dropped() has them."""
+        """Returns name → the values of its only series, in the order of time. The agent's counters
+        of dropped points are left out; dropped() returns them."""
         return {recording.metrics[number]["name"]: [to_double(points[t]) for t in sorted(points)]
                 for (number, _), points in zip(recording.series, recording.points)
                 if recording.metrics[number]["name"] != "sonde_dropped_total"}
 
     def dropped(self, recording):
-        """cause → number of dropped points and refused definitions, without zeros."""
+        """Returns cause → number of dropped points and refused definitions, without zeros."""
         last = {}
         for (number, labels), points in zip(recording.series, recording.points):
             if recording.metrics[number]["name"] == "sonde_dropped_total":
@@ -124,7 +126,8 @@ class Languages(Place):
         self.check(self.root / "program")
 
     def test_cpp(self):
-        """Under each compiler and standard without a warning; one of the programs runs."""
+        """Each compiler compiles the program for each standard without a warning. One program
+        runs."""
         compilers = [name for name in ("clang++", "g++") if found(name)]
         if not compilers:
             self.skipTest("no C++ compiler (g++, clang++)")
@@ -137,7 +140,7 @@ class Languages(Place):
         self.check_without_sonde(self.root / "program")
 
     def test_cpp_details(self):
-        """Timers, durations, spans that move, numbers in tags."""
+        """Tests timers, durations, spans that move, and numbers in tags."""
         if not found("g++"):
             self.skipTest("no C++ compiler (g++)")
         self.compile("g++", "-std=c++14", *WARNINGS, f"-I{SOURCE}/include", HERE / "details.cpp", LIBRARY, "-pthread", "-o", self.root / "details")
@@ -169,7 +172,7 @@ class Languages(Place):
         self.assertEqual(about.get("config"), PARAMETERS)
 
     def spans(self, script, code=0):
-        """name → span of a script that runs as a job; its output is in self.said."""
+        """Runs a script as a job; returns name → span. The output of the script is in self.said."""
         done = self.sonde("run", "--quiet", "-l", 1, "--record", self.root / "record", "--", "sh", "-c", script)
         self.assertEqual(done.returncode, code, done.stderr)
         self.said = done
@@ -177,8 +180,8 @@ class Languages(Place):
         return {event.text: event for event in Recording(str(file)).last_events() if event.kind == "span"}
 
     def test_shell_spans(self):
-        """The command's exit code, output and signals pass through; nested spans know their
-        parent; a span that nobody ends, ends with the job."""
+        """`sonde span run` passes on the exit code, output and signals of its command. Nested spans
+        have their parent. An open span ends with the job."""
         spans = self.spans("""
             sonde span run outer 'text=a b\\c' -- sh -c '
                 sonde span run inner -- sh -c "echo out; echo err >&2; exit 7"; echo $?
@@ -201,11 +204,11 @@ class Languages(Place):
         self.assertLess(spans["open"].end, 2**63 - 1)
 
     def test_shell_spans_without_a_job(self):
-        """The command runs, and nothing is printed."""
+        """Without a job, the command runs, and nothing else is printed."""
         for arguments, out, code in ((["run", "x", "a=1", "--", "sh", "-c", "echo $SONDE_SPAN; exit 3"], "\n", 3), (["begin", "x"], "", 0), (["end"], "", 0)):
             done = self.sonde("span", *arguments)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (code, out, ""), arguments)
-        # A parent that ignores SIGCHLD passes this on.
+        # `sonde span` works even if its parent ignores SIGCHLD, which children inherit.
         done = subprocess.run(["sonde", "span", "run", "x", "--", "sh", "-c", "exit 5"], env=self.env, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
         self.assertEqual(done.returncode, 5)
         for arguments, words in ((["run"], "the name is missing"), (["run", "x", "ls"], "not a tag"), (["run", "x", "--"], "the command is missing"), (["begin", "x", "=1"], "not a tag"),
@@ -232,7 +235,7 @@ class Languages(Place):
         self.check_without_sonde(self.root / "details")
 
     def build(self, *names):
-        """The commands of programs of one language."""
+        """Builds programs of one language; returns their commands."""
         return Builds(self.root, LIBRARY, self.compile).commands(*(HERE / name for name in names))
 
     def test_rust(self):
@@ -245,7 +248,7 @@ class Languages(Place):
         self.check_rust_details(*details)
 
     def check_rust_details(self, program):
-        """Timers, durations, spans that panics end, limits, numbers in tags."""
+        """Tests timers, durations, spans that a panic ends, limits, and numbers in tags."""
         recording = self.check_numbers(program)
         self.check_without_sonde(program)
         values = self.values(recording)
@@ -273,7 +276,8 @@ class Languages(Place):
         self.assertEqual(self.dropped(recording), {"limit": 2.0})  # 20 tags; not a name
 
     def check_nesting(self, *program, durations=()):
-        """Timers, limits, numbers in tags, and the parents of spans in 20 threads or goroutines."""
+        """Tests timers, limits, numbers in tags, and the parents of spans in 20 threads or
+        goroutines."""
         recording = self.check_numbers(*program)
         self.check_without_sonde(*program)
         values = self.values(recording)
@@ -299,7 +303,8 @@ class Languages(Place):
         return recording
 
     def test_java(self):
-        """With the native library, and without it: the program runs, and knows why."""
+        """The programs run with the native library and without it. Without it, Sonde.check()
+        returns the reason."""
         if not found("javac", "java"):
             self.skipTest("no Java compiler (apt-get install openjdk-17-jdk-headless)")
         builds = Builds(self.root, LIBRARY, self.compile)
@@ -309,10 +314,10 @@ class Languages(Place):
         self.check_without_sonde(*program)
         shutil.rmtree(self.root / "record")
         recording = self.check_nesting(*details, durations=[1.5])
-        self.assertEqual(self.dropped(recording), {"limit": 3.0})  # and 5000 metrics of a group
+        self.assertEqual(self.dropped(recording), {"limit": 3.0})  # also a group of 5000 metrics
         self.check_without_sonde(*builds.java_command, "Program")
         done = subprocess.run([*builds.java_command, "Details"], env=self.env, capture_output=True, text=True)
-        self.assertIn("pass -Djava.library.path=", done.stderr)  # Sonde.check()
+        self.assertIn("pass -Djava.library.path=", done.stderr)  # the advice of Sonde.check()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What `make install` and `make uninstall` do, and small projects outside the tree that find sonde
+"""Tests `make install` and `make uninstall`, and small projects outside the tree that find sonde
 with CMake and Meson."""
 
 import os
@@ -43,7 +43,7 @@ install_data('page.1', install_dir: 'share/man/man1')
 
 
 class Outside(Place):
-    """Projects that use an installed sonde."""
+    """Projects outside the tree that use an installed sonde."""
 
     def setUp(self):
         super().setUp()
@@ -73,7 +73,7 @@ class Outside(Place):
         shutil.rmtree(self.root / "made", ignore_errors=True)
         return self.do("cmake", "-S", self.project, "-B", self.root / "made", f"-DCMAKE_PREFIX_PATH={self.prefix}", code=code)
 
-    @unittest.skipUnless(shutil.which("cmake"), "no cmake here")
+    @unittest.skipUnless(shutil.which("cmake"), "cmake is not installed")
     def test_cmake(self):
         self.cmake("0.1")
         self.do("cmake", "--build", self.root / "made")
@@ -86,7 +86,8 @@ class Outside(Place):
         self.assertIn("libsonde.so does not exist", self.cmake("", code=1))
 
     def test_meson(self):
-        """pkg-config's file, and the rpath in it: the program finds libsonde without a variable."""
+        """A project finds sonde with pkg-config. Because of the rpath there, its program finds
+        libsonde without LD_LIBRARY_PATH."""
         [file] = self.prefix.rglob("sonde.pc")
         lines = file.read_text().splitlines()
         file.write_text("\n".join([f"prefix={str(self.prefix).replace(' ', chr(92) + ' ')}", *lines[1:]]))
@@ -97,7 +98,7 @@ class Outside(Place):
 
 
 class Uninstall(Place):
-    """A small project of Meson takes the place of sonde: its build folder belongs to this test."""
+    """A small Meson project replaces sonde, so that the test can use its build folder freely."""
 
     def run_it(self, *command):
         done = subprocess.run([*map(str, command)], env=self.env, capture_output=True, text=True, cwd=self.root)
@@ -110,7 +111,7 @@ class Uninstall(Place):
         for name in ("tool", "mod.py", "page.1"):
             (source / name).write_text("")
         self.run_it("meson", "setup", f"--prefix={prefix}", "made", "source")
-        for _ in range(2):  # a second installation makes no folders
+        for _ in range(2):  # the log of a second installation has no folders
             self.run_it("meson", "install", "-C", "made", *(["--destdir", stage] if stage else []))
 
     def uninstall(self):
@@ -140,7 +141,7 @@ class Uninstall(Place):
         stage.mkdir()
         self.install("/usr", stage)
         self.uninstall()
-        # /usr is shared with other packages: only folders of sonde go.
+        # Other packages use /usr, too, so only folders of sonde are removed.
         left = sorted(str(path.relative_to(stage / "usr")) for path in stage.rglob("*") if path != stage / "usr")
         self.assertEqual(left, ["bin", "lib", "lib/python3", "lib/python3/site-packages", "share", "share/man", "share/man/man1"])
 
@@ -164,7 +165,7 @@ class LeftOut(Place):
 
 
 class PythonFolder(unittest.TestCase):
-    """The folder of the Python package, as the python3 at hand searches it."""
+    """The folder in which python3 looks for packages."""
 
     def folder(self, prefix, packages):
         tool = types.ModuleType("tool")

@@ -171,7 +171,7 @@ class Import(Place):
         self.assertIn("error: cannot read", done.stderr)
         self.assertEqual(self.points("n1"), {("m", ()): {NOW: 1}})
         done = self.make(self.folder, code=1)  # exists already
-        self.assertIn("n1.sonde is there already", done.stderr)
+        self.assertIn("n1.sonde already exists", done.stderr)
         self.assertIn("cannot import 2 of 2 databases", done.stderr)
         self.assertEqual(self.make(good, code=1).stderr.count("\n"), 1)
 

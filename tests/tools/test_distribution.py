@@ -1,5 +1,5 @@
-"""What tools/dist makes of installed files, without building any: equal archives from equal files,
-a wheel that pip installs, faults that are found. tools/smoke checks real archives."""
+"""Tests the archives that tools/dist makes from installed files, without a build. Equal files give
+equal archives, pip installs the wheel, and faults are found. tools/smoke checks real archives."""
 
 import os
 import pathlib
@@ -141,7 +141,7 @@ class Distribution(unittest.TestCase):
         made = archive.wheel(self.files, os.uname().machine, EPOCH, self.root)
         venv = self.root / "venv"
         if subprocess.run([sys.executable, "-m", "venv", venv], capture_output=True).returncode:
-            self.skipTest("no venv can be made here (python3-venv)")
+            self.skipTest("cannot make a venv (python3-venv)")
         pip = [venv / "bin/pip", "--disable-pip-version-check", "install", "-q", "--no-index", made]
         done = subprocess.run(pip, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -157,7 +157,7 @@ class Distribution(unittest.TestCase):
         self.assertFalse((venv / "include/sonde.h").exists())
 
     def test_bill_of_materials(self):
-        """Every library of the archive is in the bill, and its licence beside it."""
+        """The bill lists every library of the archive; the archive has its licence."""
         sources = []
         for name, (_, texts) in LIBRARIES.items():
             self.write(self.root / name / texts[0], f"licence of {name}")
@@ -200,7 +200,7 @@ class Distribution(unittest.TestCase):
         self.assertIn("contains /tmp", self.fault(self.root))
         self.compiled("int sonde_x(void) { return 0; }", "-Wl,--no-as-needed", "-lgcc_s")
         self.assertIn("needs libgcc_s.so.1", self.fault())
-        # in the C library since 2.36
+        # arc4random() is in the C library only since 2.36.
         self.compiled("int arc4random(void); int sonde_x(void) { return arc4random(); }")
         if (
             "GLIBC_2.36"

@@ -1,5 +1,6 @@
-"""The tools that `make` calls: a campaign shows failures with the seed that repeats them; only
-built files are removed; for a build folder without write permission, the message gives advice."""
+"""Tests the tools that `make` calls. For example, a campaign prints the command that repeats a
+failure, `make clean` removes only build folders, and the message about a build folder without write
+permission gives advice."""
 
 import json
 import os
@@ -52,7 +53,7 @@ class Campaign(Tools):
     def campaign(self, seed):
         return self.run_it(PROJECT / "tools/campaign", "--rounds", "3", "a build", "0", str(seed))
 
-    def test_a_failure_is_repeated_by_what_is_shown(self):
+    def test_the_printed_command_repeats_a_failure(self):
         done = self.campaign(7)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("seed 7, 3 rounds", done.stdout)
@@ -63,7 +64,7 @@ class Campaign(Tools):
         self.assertEqual(another.returncode, 0, another.stdout)
 
     def test_all_pass(self):
-        """Tests of other suites do not run."""
+        """Only tests of the suite `random` run."""
         done = self.campaign(8)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"1 runs of 2 tests with seeds 8 to 8 in .* 0 failures\n$")
@@ -94,7 +95,7 @@ class Suite(unittest.TestCase):
         ]
         self.assertGreater(len(randomized), 4)
         for path in randomized:
-            # A program in C is called test_[LAYER_]NAME, in the folder of its source.
+            # A program in C is named test_[LAYER_]NAME and is in the folder of its source.
             name = path.name if path.suffix == ".py" else path.stem.removeprefix("test_")
             wanted = re.compile(rf"/{path.parent.name}/(test_)?(\w+_)?{re.escape(name)}( |$)")
             self.assertTrue(any(map(wanted.search, commands)), f"{path} is not in the suite random")
@@ -123,7 +124,7 @@ class Make(Tools):
             self.assertIn("BUILD is empty", done.stderr)
 
     def test_a_build_folder_that_cannot_be_written_to(self):
-        """As in a read-only checkout."""
+        """The message gives advice, because the checkout may be read-only."""
         done = self.run_it(PROJECT / "tools/setup", "/proc/sonde-build", "/usr/local", "lib")
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot write to the build folder /proc/sonde-build", done.stderr)
@@ -131,7 +132,7 @@ class Make(Tools):
 
 
 class Layering(Tools):
-    """Each test makes one error in a copy of the sources and docs."""
+    """Each test puts an error into a copy of the sources and docs."""
 
     @classmethod
     def setUpClass(cls):
@@ -173,8 +174,8 @@ class Layering(Tools):
         self.add_include("src/faces/web/page.c", "faces/opentsdb/write.h")
         self.fails("src/faces/web/page.c:1: undeclared include of faces/opentsdb/write.h")
 
-    def test_a_header_that_only_others_of_its_folder_may_be(self):
-        """ingest may include emit/segment.h, but nothing else of emit."""
+    def test_another_header_of_a_folder(self):
+        """ingest may include emit/segment.h, but no other header of emit."""
         self.add_include("src/ingest/rings.c", "emit/ring.h")
         self.fails("src/ingest/rings.c:1: undeclared include of emit/ring.h")
 
@@ -222,9 +223,17 @@ class Columns(Tools):
     def test_a_wide_line_fails(self):
         for name, text in (
             ("src/base/str.c", f"int a; // {self.WIDE}\n"),
+            ("include/a.hpp", f"int a; // {self.WIDE}\n"),
+            ("tests/a.cpp", f"int a; /* {self.WIDE} */\n"),
+            ("tests/a.mjs", f"let a; // {self.WIDE}\n"),
+            ("web/a.css", f"/* {self.WIDE} */\n"),
+            ("bindings/a.go", f"var a = `http://x` // {self.WIDE}\n"),
+            ("bindings/A.java", f"/** {self.WIDE} */\n"),
+            ("bindings/a.rs", f"fn a<'a>(x: &'a str) {{}} // {self.WIDE}\n"),
             ("docs/page.md", f"text\n{self.WIDE}\n"),
             ("tools/new.py", f'"""{self.WIDE}"""\n'),
             ("tools/new.sh", f"true # {self.WIDE}\n"),
+            ("src/meson.build", f"# {self.WIDE}\n"),
             ("tools/new", f"#!/bin/sh\n# {self.WIDE}\n"),
         ):
             with self.subTest(name):
@@ -244,12 +253,44 @@ class Columns(Tools):
         self.write("docs/page.md", f"{link}\n\n{cells}\n\n{block}\n")
         self.write("docs/made.md", f"Made from a table.\n\n{self.WIDE}\n")
         self.write("src/a.c", 'char text[] = "' + "words // of a string " * 8 + '";\n')
+        self.write("bindings/a.go", "var text = `" + "words // of a string " * 8 + "`\n")
         done = self.check()
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
+@unittest.skipUnless(shutil.which("clang"), "clang is not installed")
+class Analyse(Tools):
+    def analyse(self, source):
+        self.write("src/a.c", source)
+        self.write("build/compile_commands.json", json.dumps(
+            [{"directory": str(self.root / "build"), "file": "../src/a.c", "command": "clang -O0 -o a.o -c ../src/a.c"}]))
+        return self.run_it(PROJECT / "tools/analyse", "build")
+
+    def test_sound_code(self):
+        done = self.analyse("int f(int a);\nint f(int a)\n{\n    return a;\n}\n")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_value_that_no_one_reads(self):
+        done = self.analyse("int f(int a);\nint f(int a)\n{\n    a = 3;\n    a = 4;\n    return a;\n}\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "a.c:4:.*never read")
+
+    def test_a_call_that_is_never_safe(self):
+        done = self.analyse("char *mktemp(char *);\nvoid f(char *a);\nvoid f(char *a)\n{\n    mktemp(a);\n}\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "a.c:5:.*mktemp")
+
+    def test_a_folder_without_sources(self):
+        self.assertIn("is no build folder", self.run_it(PROJECT / "tools/analyse", self.root).stderr)
+        self.write("build/compile_commands.json", "[]")
+        done = self.run_it(PROJECT / "tools/analyse", "build")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("compiles no C source", done.stderr)
+
+
 class Missing(Tools):
-    """Systems without apt: what is missing, and the command that installs it."""
+    """On systems without apt, tools/missing prints the missing packages and the command that
+    installs them."""
 
     def deps(self, *programs, libraries=()):
         tools = self.root / "bin"
@@ -297,7 +338,7 @@ class Missing(Tools):
 
 
 class Installed(Tools):
-    """`make install` ends with the command that lets a shell find everything."""
+    """`make install` prints the command with which a shell finds sonde."""
 
     def test_another_prefix(self):
         prefix = self.root / "my prefix"
@@ -321,7 +362,8 @@ class Installed(Tools):
 
 
 class Wrap(Tools):
-    """Comments and paragraphs are wrapped at 100 columns; drawings and tables stay unchanged."""
+    """tools/wrap wraps comments and paragraphs at 100 columns; drawings and tables stay
+    unchanged."""
 
     WIDE = "a sentence of short words " * 6
 
@@ -349,7 +391,7 @@ class Wrap(Tools):
         self.assertTrue(all(len(line) <= 100 for line in after.splitlines()))
 
     def test_a_comment_above_one_behind_code(self):
-        """The two stay separate, also if an old line break is within the declaration."""
+        """The two comments stay separate, even if the declaration has a line break."""
         for code in ("    int a;", "    int\n        a;"):
             after = self.wrap("a.h", f"    // Of all.\n{code} // {self.WIDE.strip()}\n")
             self.assertTrue(after.startswith("    // Of all.\n\n    // a sentence"), after)
@@ -363,7 +405,7 @@ class Wrap(Tools):
         self.assertEqual(row, f"| {self.WIDE} |\n")
 
     def test_a_docstring(self):
-        """Its quotes stay in place: after the last word, or on a line of their own."""
+        """The closing quotes stay after the last word, or on their own line."""
         wide = self.WIDE.strip()
         for quotes in ('"""', '\n    """'):
             code = f'def a():\n    """{wide}.\n\n    {wide}{quotes}\n    return """{wide}"""\n'
@@ -375,7 +417,8 @@ class Wrap(Tools):
             self.assertEqual(f"{quotes}\n    return" in after, True, after)
 
     def test_a_comment_behind_python(self):
-        """Also in a script without an ending; a string that contains # is not a comment."""
+        """The comment moves above the code, also in a script without an ending. A string with # is
+        not a comment."""
         code = f'a = "# {self.WIDE}"\nif a:\n    b = 1  # {self.WIDE.strip()}\n'
         for name, first in (("a.py", ""), ("a", "#!/usr/bin/env python3\n")):
             lines = self.wrap(name, first + code).splitlines()

@@ -1,5 +1,5 @@
-// io FOLDER WHAT: reads and writes files with known numbers of calls and bytes, which test_io.py
-// has. It prints nothing, and checks that errno and results stay what they are.
+// io FOLDER WHAT: reads and writes files. test_io.py has the numbers of its calls and bytes. The
+// program prints nothing, and checks that tracing does not change errno and results.
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ enum { BLOCK = 100000, THREADS = 8, ROUNDS = 1000 };
 static char data[BLOCK];
 static void *volatile nowhere;
 
-// open 1, write 4 (300,100 bytes), read 6 (200,100), sync 2, close 1
+// Calls: open 1, write 4 (360,000 bytes), read 6 (200,100), sync 2, close 1.
 static void posix(void)
 {
     int fd = open("posix", O_CREAT | O_RDWR | O_TRUNC, 0600);
@@ -44,7 +44,7 @@ static void posix(void)
     CHECK(open("missing/file", O_RDONLY) < 0 && errno == ENOENT);
 }
 
-// open 2, write 6 (1,034 bytes: 1000 + 5 + 1 + 15 + 13), read 5 (1,022), sync 1, close 2
+// Calls: open 2, write 6 (1,034 bytes: 1000 + 5 + 1 + 15 + 13), read 6 (1,022), sync 1, close 2.
 static void standard(void)
 {
     char line[2000], *text = NULL;
@@ -72,7 +72,7 @@ static void *one_thread(void *path)
     return NULL;
 }
 
-// of each thread: open 1, write 1,000 (256,000 bytes), read 1,000 (100,000), close 1
+// Calls of each thread: open 1, write 1,000 (256,000 bytes), read 1,000 (100,000), close 1.
 static void threads(void)
 {
     pthread_t all[THREADS];
@@ -85,8 +85,9 @@ static void threads(void)
         pthread_join(all[i], NULL);
 }
 
-// parent: open 1, write 1 (10); each of 3 children: write 2 (70,010), close 1; then the parent:
-// write 1 (5), close 1. One child ends by _exit, one by exit, one becomes `true`.
+// Calls of the parent: open 1, write 1 (10 bytes); of each of 3 children: write 2 (70,010), close
+// 1; then of the parent: write 1 (5), close 1. A child ends by _exit(), another by exit(), and the
+// third one becomes `true`.
 static void forks(void)
 {
     int fd = open("forks", O_CREAT | O_WRONLY | O_APPEND, 0600);
@@ -100,7 +101,7 @@ static void forks(void)
             if (i == 1)
                 exit(0);
             execlp("true", "true", NULL);
-            CHECK(0); // not reached
+            CHECK(0); // execlp() has failed
         }
         int status = 1;
         CHECK(waitpid(pid, &status, 0) == pid && status == 0);
@@ -108,8 +109,8 @@ static void forks(void)
     CHECK(write(fd, data, 5) == 5 && close(fd) == 0);
 }
 
-// Nothing of this is a file: not counted. The file: open 1, write 1 (3 bytes), read 1 (3); its
-// duplicate at a number that was a socket: write 1 (4); close 2.
+// Sockets, pipes and devices are not counted. Calls for the file: open 1, write 1 (3 bytes), read 1
+// (3); for its duplicate, whose descriptor was a socket before: write 1 (4); close 2.
 static void others(void)
 {
     int pair[2], ends[2], null = open("/dev/null", O_WRONLY);
@@ -123,7 +124,7 @@ static void others(void)
     CHECK(close(fd) == 0 && close(pair[0]) == 0);
 }
 
-// open 2, write 1 + 2 (100,000 + 100,000 + 1), read 2 (100,001), close 2
+// Calls: open 2, write 1 + 2 (100,000 + 100,001 bytes), read 2 (100,001), close 2.
 static void copies(void)
 {
     off64_t at = 0;
@@ -148,8 +149,8 @@ static void handler(int number)
     errno = code;
 }
 
-// A thread writes while a timer's handler writes, too: 20,000 (200,000 bytes) and one write for
-// each byte of the file "handled".
+// The program writes while the handler of a timer writes, too. Calls: write 20,000 (200,000 bytes),
+// and one write for each byte of the file "handled".
 static void signals(void)
 {
     int fd = open("signals", O_CREAT | O_WRONLY | O_TRUNC, 0600);

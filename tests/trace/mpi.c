@@ -1,6 +1,6 @@
-// mpi SLOW LATE FILE: an MPI program with known numbers of calls and bytes, which test_mpi.py has.
-// The rank SLOW (-1: none) comes LATE microseconds late to each reduction. Rank 0 writes 300 MiB
-// into FILE (-: none).
+// mpi SLOW LATE FILE: an MPI program. test_mpi.py has the numbers of its calls and bytes. The rank
+// SLOW reaches each reduction LATE microseconds after the others; -1 means no rank. Rank 0 writes
+// 300 MiB into FILE; - means no file.
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -20,7 +20,8 @@ enum { ROUNDS = 60, VALUES = 1000, PINGS = 10, RANKS = 4 };
 static double from[RANKS * VALUES], to[RANKS * VALUES];
 static int rank;
 
-// Rank 0 sends 800 bytes and gets 400; it counts what it gets in the status, or in none.
+// Rank 0 sends 800 bytes to rank 1 and receives 400, with a status. Rank 1 receives without a
+// status.
 static void ping_pong(void)
 {
     MPI_Status status;
@@ -38,7 +39,7 @@ static void ping_pong(void)
     }
 }
 
-// To the next rank: 80 bytes by Isend and Irecv, 40 by Sendrecv.
+// Sends 80 bytes to the next rank by Isend and Irecv, and 40 by Sendrecv.
 static void ring(void)
 {
     MPI_Request both[2];
@@ -72,8 +73,9 @@ static void collectives(int slow, unsigned late_us)
     MPI_Reduce_scatter(from, to, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 }
 
-// 8 bytes over an unnamed communicator of 2, 12 over the same with a name, and over one that may
-// get its handle.
+// Broadcasts 8 bytes over an unnamed communicator of 2 ranks, and 12 bytes over the same
+// communicator after it got a name. Then broadcasts 16 bytes over a new communicator, which may get
+// the same handle, and 20 bytes over that of the process itself.
 static void communicators(void)
 {
     MPI_Comm half, other;

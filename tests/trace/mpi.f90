@@ -1,4 +1,4 @@
-! 10 reductions of 100 doubles, a message of 80 bytes from 0 to 1.
+! Does 10 reductions of 100 doubles, and sends a message of 80 bytes from rank 0 to rank 1.
 program traced
   MODULE_USED
   implicit none

@@ -1,5 +1,5 @@
-"""`sonde run --trace io`: calls and bytes of files are exactly those of the program, which knows
-nothing of sonde."""
+"""Tests `sonde run --trace io`: the recorded calls and bytes of files are exactly those of the
+program, which does not use sonde."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from place import SONDE, main
 IO = os.environ["IO"]
 LIBRARY = os.environ["LIBRARY_IO"]
 
-# What tests/trace/io.c does: operation → calls, bytes.
+# The calls of tests/trace/io.c: operation → calls, or (calls, bytes).
 DONE = {
     "posix": {"open": 1, "write": (4, 360000), "read": (6, 200100), "sync": 2, "close": 1},
     "standard": {"open": 2, "write": (6, 1034), "read": (6, 1022), "sync": 1, "close": 2},
@@ -28,7 +28,7 @@ DONE = {
 
 class Io(Traced):
     def files(self):
-        """path below the work folder → operation → (calls, bytes)"""
+        """Returns path below the work folder → operation → (calls, bytes)."""
         found = {}
         for tags, calls in self.totals["io_file_calls"].items():
             tags = dict(tags)
@@ -58,7 +58,7 @@ class Io(Traced):
         self.check("threads", {f"thread-{i}": {"write": (1000, 256000), "read": (1000, 100000)} for i in range(8)})
 
     def test_forks(self):
-        """The parent's own 15 bytes stay below the threshold."""
+        """The parent's own 15 bytes are below the threshold, so they count for "other"."""
         self.check("forks", {"forks": {"write": (6, 210030)}, "other": {"write": (2, 15)}})
 
     def test_sockets_pipes_devices(self):
@@ -68,7 +68,7 @@ class Io(Traced):
         self.check("copies", {"in": {"write": (1, 100000), "read": (2, 100001)}, "out": {"write": (2, 100001)}})
 
     def test_signal_handlers(self):
-        """Each call in a handler is counted, or counted as not counted."""
+        """Each call in a signal handler is counted as a call or as an uncounted call."""
         self.trace("io", IO, self.work, "signals")
         handled = (self.work / "handled").stat().st_size
         self.assertGreaterEqual(handled, 10)
@@ -76,7 +76,8 @@ class Io(Traced):
         self.assertEqual((self.work / "signals").stat().st_size, 200000)
 
     def test_many_files(self):
-        """The small files come first, and the large ones find a place; nothing is lost."""
+        """Large files get their own series, even if many small files come first. No call is
+        lost."""
         script = """
 import os, sys
 os.chdir(sys.argv[1])
@@ -113,7 +114,7 @@ print(total)
         for op in ("read", "write"):
             self.assertGreater(said[op]["total_ios"], 50)
         self.assertEqual((self.sum("io_file_calls", file=path, op="read"), self.sum("io_file_bytes", file=path, op="read")), (said["read"]["total_ios"], said["read"]["io_bytes"]))
-        # Before it starts, fio writes the file.
+        # fio writes the complete file before its measurement.
         laid_out = 4 << 20
         self.assertEqual(self.sum("io_file_bytes", file=path, op="write"), said["write"]["io_bytes"] + laid_out)
 
@@ -130,7 +131,7 @@ print(total)
         self.assertEqual((done.stdout, done.stderr), ("x\n", ""))
 
     def test_outside_of_a_job(self):
-        """The library alone does nothing."""
+        """Without a job, the library does nothing."""
         done = subprocess.run([IO, self.work, "posix"], env=self.env | {"LD_PRELOAD": LIBRARY}, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
@@ -157,7 +158,7 @@ print(total)
         self.one_line(self.sonde("run", "--quiet", "--trace", "io", "--", program), 0, "runs with other rights")
 
     def test_missing_library(self):
-        """A copy of the program, without the libraries: one line, and the command runs."""
+        """A copy of the program without the libraries prints a line, and the command runs."""
         copy = self.root / "bin/sonde"
         copy.parent.mkdir()
         shutil.copy(SONDE, copy)
@@ -171,7 +172,8 @@ print(total)
         self.assertIn("libsonde_io.so", line)
 
     def test_library_below_a_folder_with_a_blank(self):
-        """LD_PRELOAD cannot name it, and the dynamic linker would complain in each program."""
+        """LD_PRELOAD cannot contain a path with a blank; the dynamic linker would print an error in
+        each program. So the library is not loaded."""
         copy = self.root / "a b/sonde"
         (copy.parent / "src/trace").mkdir(parents=True)
         shutil.copy(SONDE, copy)
@@ -187,7 +189,8 @@ print(total)
         self.assertIn("io (files: calls, bytes, time)", line)
 
     def test_no_symbol_but_wrappers(self):
-        """It shows no helper to the programs that it is loaded into."""
+        """The library exports only wrappers, because other names could conflict with the
+        program's."""
         names = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True).stdout.split()[2::3]
         self.assertIn("read", names)
         self.assertEqual([name for name in names if "sonde" in name or name.startswith("io_") or "timing" in name], [])

@@ -1,5 +1,6 @@
-"""`sonde run --trace mpi`: calls and bytes are exactly those of the program, under Open MPI and
-MPICH, from C, Fortran and mpi4py; the rank that the others wait for has the least time."""
+"""Tests `sonde run --trace mpi`: the recorded calls and bytes are exactly those of the program,
+under Open MPI and MPICH, from C, Fortran and mpi4py. The rank for which the others wait has the
+least time in collectives."""
 
 import json
 import os
@@ -15,7 +16,7 @@ from place import main
 HERE = pathlib.Path(__file__).parent
 ROUNDS = int(os.environ.get("SONDE_TEST_ROUNDS", 1))
 RANKS = 4
-# compiler suffix → how to start ranks
+# suffix of the compiler → command that starts ranks
 MPIS = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpirun.mpich"]}
 
 # (communicator, operation) → calls, bytes of each rank of tests/trace/mpi.c.
@@ -35,7 +36,7 @@ class Mpi(Traced):
         self.env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 
     def compile(self, compiler, source, *options):
-        """The program; None: there is no such compiler."""
+        """Compiles a program; returns its path, or None if the compiler is not installed."""
         if not shutil.which(compiler):
             return None
         program = self.root / f"program.{compiler}"
@@ -44,7 +45,7 @@ class Mpi(Traced):
         return program
 
     def ranks(self, count=RANKS):
-        """For each rank: (communicator, operation) → calls, bytes"""
+        """Returns (communicator, operation) → (calls, bytes) for each rank."""
         found = [{} for _ in range(count)]
         for tags, calls in self.totals["mpi_calls"].items():
             of = dict(tags)
@@ -53,7 +54,7 @@ class Mpi(Traced):
         return found
 
     def slowest(self):
-        """The rank that has waited least."""
+        """Returns the rank that waited least in collectives."""
         return min(range(RANKS), key=lambda rank: self.sum("mpi_collective_seconds", comm="world", rank=str(rank)))
 
     def run_c(self, mpi, slow, what="mpi", late_us=5000, file="-"):
@@ -76,7 +77,7 @@ class Mpi(Traced):
         self.check_c("mpich")
 
     def test_with_io(self):
-        """Both libraries at once: the report names the late rank and the largest file."""
+        """With both libraries, the report names the late rank and the largest file."""
         file = self.work / "check point"
         self.run_c("openmpi", 3, "mpi,io", late_us=25000, file=file)
         self.assertEqual(self.ranks(), EXPECTED)
@@ -109,7 +110,8 @@ class Mpi(Traced):
             self.skipTest("no MPI with Fortran")
 
     def test_mpi4py(self):
-        """The extension module opens the MPI library for itself alone."""
+        """The extension module of mpi4py opens the MPI library privately, and its calls are
+        traced."""
         python = next((p for p in ("/usr/bin/python3", sys.executable) if subprocess.run([p, "-c", "import mpi4py"], capture_output=True).returncode == 0), None)
         if not python or not shutil.which("mpirun.openmpi"):
             self.skipTest("no mpi4py")
@@ -122,7 +124,7 @@ class Mpi(Traced):
             self.assertIn(("world", "send"), rank)
 
     def test_without_mpi(self):
-        """A program without MPI only gets a library that it never calls."""
+        """A program without MPI is not affected by the library."""
         self.trace("mpi", "sh", "-c", "echo done")
         self.assertEqual((self.out, self.sum("mpi_calls")), ("done\n", 0))
 

@@ -1,4 +1,4 @@
-"""Runs programs under `sonde run --trace`, and reads what was recorded."""
+"""Runs programs under `sonde run --trace`, and reads their recordings."""
 
 import os
 import shutil
@@ -17,7 +17,8 @@ class Traced(Place):
         self.work.mkdir()
 
     def trace(self, what, *command, stderr="", more=(), **environment):
-        """Runs it as a job. Returns the totals: metric → tags without the host → value."""
+        """Runs a command as a job with --trace. Returns the totals, metric → tags without the host
+        → value, and keeps them for sum()."""
         shutil.rmtree(self.root / "record", ignore_errors=True)
         done = self.sonde("run", "--quiet", "-l", 1, "--trace", what, "--record", self.root / "record", *more, "--", *command, env=environment)
         self.assertEqual((done.returncode, done.stderr), (0, stderr), done.stdout)
@@ -33,5 +34,5 @@ class Traced(Place):
         return self.totals
 
     def sum(self, metric, **tags):
-        """Over the series with these tags."""
+        """Returns the sum of a metric's totals over the series with these tags."""
         return sum(value for labels, value in self.totals.get(metric, {}).items() if tags.items() <= dict(labels).items())

@@ -1,4 +1,4 @@
-// Checks for every page, and a recording that several tests show.
+// Checks that all tests of the page use, and a recording that several tests show.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -6,8 +6,8 @@ import { ask, drawn, folder, record, require } from './harness.mjs';
 
 export const T = Date.UTC(2026, 0, 1, 12);
 
-// Each drawn line has the API's buckets. `settledMs`: younger buckets of a running job may still
-// change.
+// Checks that each drawn line has the buckets of the API. Buckets after `settledMs` are left out,
+// because those of a running job may still change.
 export async function compare(page, url, token, settledMs = Infinity) {
   const all = (await drawn(page)).charts.filter((c) => c.expressions.length && c.lines.length);
   let compared = 0;
@@ -26,7 +26,7 @@ export async function compare(page, url, token, settledMs = Infinity) {
         });
         compared++;
       });
-      // And no bucket is missing.
+      // No bucket is missing.
       for (const t of wanted[0].keys())
         if (t + chart.intervalMs * 2 <= settledMs && t + chart.intervalMs <= body.end) assert.ok(line.t.includes(t), `${chart.metric} lacks the bucket at ${t}`);
     }
@@ -46,7 +46,8 @@ export const fits = (page) => page.evaluate(() => document.documentElement.scrol
 export const loaded = () => window.sonde?.drawn().charts.some((c) => c.lines.length);
 export const ok = () => document.documentElement.dataset.connection === 'ok';
 
-// Two nodes, 120 s: metrics of the program and of the node, a gap, spans of two ranks, annotations.
+// Records 120 s of two nodes: metrics of the program and of the nodes, a gap, spans of two ranks,
+// and annotations.
 export async function twoNodes() {
   const made = folder();
   for (const [n, host] of ['n1', 'n2'].entries())
@@ -58,8 +59,10 @@ export async function twoNodes() {
         if (s >= 50 && s < 70 && n === 1) continue;
         w.point('cpu_percent', { host }, T + s * 1000, 40 + n * 20 + Math.sin(s / 9) * 15);
         w.point('loss', { host, rank: n }, T + s * 1000 + 100, 2 / (1 + s * 0.05) + n);
-        w.point('loss', { host, rank: n }, T + s * 1000 + 600, s === 30 ? 9 : 2 / (1 + s * 0.05) + n); // a peak
-        w.point('steps_total', { host }, T + s * 1000, s < 90 ? s * 3 : (s - 90) * 3); // and a restart
+        // The loss has a peak.
+        w.point('loss', { host, rank: n }, T + s * 1000 + 600, s === 30 ? 9 : 2 / (1 + s * 0.05) + n);
+        // The counter restarts once.
+        w.point('steps_total', { host }, T + s * 1000, s < 90 ? s * 3 : (s - 90) * 3);
       }
       for (let e = 0; e < 6; e++) {
         w.span(10 * e + 1 + n * 100, 0, T + e * 20000, T + e * 20000 + 18000, { rank: n, number: e }, 'epoch');

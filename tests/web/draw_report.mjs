@@ -1,5 +1,5 @@
-// Draws reports of sonde.dask in Chromium and prints what it sees as JSON: node draw_report.mjs
-// FILE…, for tests/python/test_dask_report.py.
+// Draws reports of sonde.dask in Chromium and prints their contents as JSON, for
+// tests/python/test_dask_report.py: node draw_report.mjs FILE…
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { browser, endAll, need, require, tab, until } from './harness.mjs';
@@ -9,7 +9,7 @@ const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const b = await browser();
 const LARGE_ROWS = 32;
 
-// Two frames: then all requested changes are drawn.
+// Waits for two frames. Then the page has drawn all changes.
 const frames = (page) => page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(() => go()))));
 const drawn = async (page) => {
   await frames(page);
@@ -20,7 +20,7 @@ const tip = (page) => page.evaluate(() => (document.querySelector('.tip').hidden
 async function colours(page, at) {
   return page.evaluate((points) => {
     const canvas = document.querySelector('.lanes canvas');
-    // once, because Chromium warns on the second call
+    // All pixels are read at once, because Chromium prints a warning on the second call.
     const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
     const at = ([x, y]) => 4 * (Math.round(y * devicePixelRatio) * canvas.width + Math.round(x * devicePixelRatio));
     return points.map((point) => [...data.slice(at(point), at(point) + 4)]);
@@ -44,7 +44,7 @@ async function look(file, colorScheme) {
       await page.mouse.wheel(0, -600);
       seen.zoomed = await drawn(page);
       await page.context().close();
-      return { ...seen, violations: [] }; // a small report covers the rest
+      return { ...seen, violations: [] }; // the other checks run only with a small report
     }
     seen.title = await page.title();
     seen.header = await page.locator('header').innerText();
@@ -110,7 +110,7 @@ async function look(file, colorScheme) {
     seen.fits = await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
   }
   await page.context().close();
-  // The accessibility checker is a script, which the report's policy would block.
+  // The policy of the report blocks scripts such as the accessibility checker, so it is bypassed.
   const checked = await tab(b, { colorScheme, bypassCSP: true });
   await checked.goto(pathToFileURL(file).href);
   await until(checked, () => document.querySelector('main'));

@@ -1,4 +1,4 @@
-// Servers, recordings and a browser for the tests of the page.
+// Starts servers, recordings and a browser for the tests of the page.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import http from 'node:http';
@@ -11,7 +11,7 @@ const packages = process.env.WEB_TEST_PACKAGES;
 export const built = existsSync(path.join(process.env.PAGE_PACKAGES ?? '', 'node_modules/esbuild'));
 const chromium = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((p) => existsSync(p));
 
-// Ends the program as skipped if a requirement is missing here.
+// Ends the program as skipped if one of its requirements is missing.
 export function need(...what) {
   const missing = {
     page: !built && 'the page was built without esbuild',
@@ -43,7 +43,7 @@ export function folder() {
   return made;
 }
 
-// Starts a process; the harness waits for its end.
+// Starts a process. The harness waits for its end.
 export function start(program, args, options = {}) {
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], ...options });
   const gone = new Promise((resolve) => child.on('exit', resolve));
@@ -56,7 +56,7 @@ export function start(program, args, options = {}) {
   return { child, gone, lines: readline.createInterface({ input: child.stdout }) };
 }
 
-// Waits for a line of standard error that matches.
+// Waits for a line of standard error that matches the pattern.
 export async function said(child, pattern) {
   let text = '';
   for await (const part of child.stderr) {
@@ -67,7 +67,7 @@ export async function said(child, pattern) {
       return found;
     }
   }
-  throw new Error(`it ended without ${pattern}: ${text}`);
+  throw new Error(`the process ended without printing ${pattern}: ${text}`);
 }
 
 // Writes a recording with tests/conformance/make_store: points, metrics, spans, annotations.
@@ -114,11 +114,11 @@ export async function ask(url, pathname, token, body) {
   return response.json();
 }
 
-// A proxy that shows the server below a path, like a notebook server; it can be closed and
-// reopened, or accept requests without an answer (stall) and answer them later (go on).
+// Starts a proxy that serves the server below a path, like a notebook server. The proxy can be
+// closed and reopened. It can also accept requests without answering them, and answer them later.
 export async function proxy(port, prefix) {
   const sockets = new Set();
-  let held = null; // requests without an answer; null: they are answered
+  let held = null; // requests that wait for an answer; null if requests are answered at once
   const handle = (request, response) => {
     if (held) {
       held.push(() => handle(request, response));
@@ -132,7 +132,7 @@ export async function proxy(port, prefix) {
     const onward = http.request({ port, host: '127.0.0.1', method: request.method, path: target, headers: request.headers }, (answer) => {
       response.writeHead(answer.statusCode, answer.headers);
       answer.pipe(response);
-      answer.on('error', () => response.destroy()); // cut in the middle
+      answer.on('error', () => response.destroy()); // the server closed the connection too early
     });
     onward.on('error', () => response.destroy());
     response.on('close', () => onward.destroy());
@@ -175,7 +175,7 @@ export async function browser() {
   return b;
 }
 
-// A page in a browser of its own; collects its console messages.
+// Opens a page in its own browser context, and collects its console messages in page.said.
 export async function tab(b, options = {}) {
   const context = await b.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   const page = await context.newPage();
@@ -188,7 +188,7 @@ export async function tab(b, options = {}) {
 
 export const drawn = (page) => page.evaluate(() => window.sonde.drawn());
 
-// Waits until the drawing satisfies `test`, a function that runs in the page.
+// Waits until `test`, a function that runs in the page, returns true.
 export async function until(page, test, argument) {
   await page.waitForFunction(test, argument, { polling: 100 });
 }

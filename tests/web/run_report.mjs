@@ -1,16 +1,17 @@
-// A run of two hours on two nodes with four GPUs each, and its report: for test_report.mjs and
-// screenshots.mjs.
+// Records a run of two hours on two nodes with four GPUs each, and makes its report, for
+// test_report.mjs and screenshots.mjs.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { record } from './harness.mjs';
 
 const GIB = 2 ** 30;
-const START = Date.UTC(2026, 10, 20, 9, 15); // ms
+const START = Date.UTC(2026, 10, 20, 9, 15); // in ms
 const SECONDS = 7200;
 const EVERY = 10;
 
-// Rank 5 is slow, GPU 3 of n2 stops after an hour, the memory of n1 grows, each step loads for a third of its time.
+// Records a host. Rank 5 is slow, GPU 3 of n2 stops after an hour, the memory of n1 grows, and each
+// step spends a third of its time on loading.
 async function recordHost(folder, number) {
   const host = `n${number + 1}`;
   await record(path.join(folder, `${host}.sonde`), 'train-17', host, (w) => {

@@ -1,5 +1,6 @@
-// Takes the pictures of the page: node tests/web/screenshots.mjs FOLDER [WHICH…], with the environment of tests/web/meson.build.
-// docs/page.png is `nodes`, docs/page-job.png is `job`, docs/report.png is `report`.
+// Takes the pictures of the page: node tests/web/screenshots.mjs FOLDER [WHICH…]. It needs the
+// environment in tests/web/meson.build. docs/page.png is `nodes`, docs/page-job.png is `job`,
+// docs/report.png is `report`.
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { browser, endAll, folder, need, record, said, serve, start, tab, TOKEN, until } from './harness.mjs';
@@ -16,7 +17,7 @@ async function shoot(name, url, token, { width = 1400, height = 900, scheme = 'l
   await page.goto(`${url}?token=${token}`);
   await until(page, ready ?? (() => window.sonde?.drawn().charts.some((c) => c.lines.length)));
   if (before) await before(page);
-  // Two frames without pending requests.
+  // Waits until no request is pending and the page is drawn.
   await page.waitForLoadState('networkidle').catch(() => undefined);
   await page.waitForTimeout(600);
   await page.screenshot({ path: path.join(out, `${name}.png`), fullPage: full });
@@ -26,7 +27,7 @@ async function shoot(name, url, token, { width = 1400, height = 900, scheme = 'l
 
 const wants = (...names) => !wanted.length || names.some((n) => wanted.includes(n));
 
-// A training of four ranks on two nodes, one of which is slower towards the end.
+// Records a training of four ranks on two nodes. One rank is slower towards the end.
 async function training({ made = folder(), job = 'training-4711', ago = 1800e3, better = 1 } = {}) {
   const T = Date.now() - ago;
   for (const [n, host] of ['n1', 'n2'].entries())

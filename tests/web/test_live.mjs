@@ -1,5 +1,5 @@
-// The page in Chromium: running jobs beside each other and beside a recording, a server that stalls,
-// and the drawn lines, read from the pixels.
+// Tests the page in Chromium: comparisons of running jobs with each other and with a recording, a
+// server that does not answer, and the pixels of the drawn lines.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import path from 'node:path';
@@ -15,7 +15,7 @@ before(async () => {
 });
 after(endAll);
 
-// Starts a job of the demo, which emits metrics and spans, and waits until it has emitted.
+// Starts the demo as a job, which emits metrics and spans, and waits until it has emitted.
 async function running(home, name) {
   const env = { ...process.env, DEMO_SECONDS: '600', SONDE_JOB: name, SONDE_RUN_DIR: home, SONDE_RUNS: path.join(home, 'runs') };
   const job = start(process.env.SONDE, ['run', '-l', '2', '-v', '--', process.env.SONDE_DEMO], { env });
@@ -23,7 +23,7 @@ async function running(home, name) {
   return { env, stop: () => (job.child.kill('SIGINT'), job.gone) };
 }
 
-// `sonde open` with these runs.
+// Starts `sonde open` with these runs; returns its address and token.
 async function opened(env, ...names) {
   const { child, lines } = start(process.env.SONDE, ['open', '--no-browser', ...names], { env });
   child.stderr.resume();
@@ -31,7 +31,8 @@ async function opened(env, ...names) {
   return { url: `${address.origin}/`, token: address.searchParams.get('token') };
 }
 
-// The compared lines have the server's numbers, each at the time since the start of its run.
+// Checks that the compared lines have the server's numbers, at the times since the start of each
+// run. Returns the number of compared buckets.
 async function sidesAreTheServers(page, { url, token }, metric) {
   const now = await drawn(page);
   const chart = now.charts.find((c) => c.metric === metric);
@@ -42,7 +43,7 @@ async function sidesAreTheServers(page, { url, token }, metric) {
     const { series } = await ask(url, 'sonde/v1/query', token, body);
     const wanted = new Map(series[0].t_ns.map((t, k) => [Math.round(t / 1e6 - side.shift), series[0].values[k]]));
     line.t.forEach((t, k) => {
-      if (t + chart.intervalMs * 2 > line.t.at(-1)) return; // may still change
+      if (t + chart.intervalMs * 2 > line.t.at(-1)) return; // the newest buckets may still change
       assert.ok(near(wanted.get(Math.round(t)), line.mean[k]), `${metric} of ${side.job} at ${t}: ${line.mean[k]}, the server says ${wanted.get(Math.round(t))}`);
       compared++;
     });
@@ -73,18 +74,18 @@ test('two running jobs, and a recording beside a running job: each from its star
     const began = runs.map((job) => known.find((r) => r.job === job).start_ns / 1e6);
     assert.ok(Math.abs(sides[1].shift - (began[1] - began[0])) < 1, JSON.stringify([sides, began]));
     assert.deepEqual(charts.find((c) => c.metric === 'loss').lines.map((l) => l.tags.job), runs);
-    // The lines of the running ones grow, and the other one's does not.
+    // The lines of running jobs grow, and that of the recording does not.
     const before = [await page.evaluate(newest, 0), await page.evaluate(newest, 1)];
     for (const [n, goesOn] of live.entries()) if (goesOn) await page.waitForFunction(([from, at]) => window.sonde.drawn().charts.find((c) => c.metric === 'loss').lines[at].t.at(-1) > from + 2000, [before[n], n], { polling: 100 });
     if (!live[0]) {
-      // As the range grows, its buckets do, and a larger bucket begins earlier.
+      // When the range grows, its buckets may become larger, and a larger bucket begins earlier.
       const { t, bucket } = await page.evaluate(() => { const c = window.sonde.drawn().charts.find((one) => one.metric === 'loss'); return { t: c.lines[0].t.at(-1), bucket: c.intervalMs }; });
       assert.ok(t <= before[0] && t > before[0] - bucket, `${t}, was ${before[0]}, buckets of ${bucket} ms`);
     }
     assert.ok((await sidesAreTheServers(page, server, 'loss')) > 4);
     assert.deepEqual(await violations(page), []);
   }
-  assert.ok((await drawn(page)).lanes.length > 0); // the demo's spans
+  assert.ok((await drawn(page)).lanes.length > 0); // the page shows the demo's spans
   assert.deepEqual(page.said, []);
   await one.stop();
   await two.stop();
@@ -122,7 +123,7 @@ test('the pixels of a line lie where the API’s numbers put them', { timeout: 6
     await until(page, () => window.sonde?.drawn().charts.some((c) => c.lines.length));
     await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
     const canvas = page.locator('figure[data-metric=level] canvas');
-    // Of each column of pixels, the first and the last of those that have the line's colour.
+    // In each column of pixels, finds the first and the last one with the colour of the line.
     const columns = await canvas.evaluate((c) => {
       const colour = getComputedStyle(document.documentElement).getPropertyValue('--series-0').trim();
       const wanted = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
@@ -144,7 +145,7 @@ test('the pixels of a line lie where the API’s numbers put them', { timeout: 6
     const body = { start: Math.floor(chart.asked.from), end: Math.ceil(chart.asked.to), queries: [{ m: chart.expressions[0] }] };
     const [answer] = (await ask(server.url, 'sonde/v1/query', TOKEN, body)).series;
     const x = (t) => ((t - range.from) / (range.to - range.from)) * plot;
-    const TOP = 14; // of the plot, as in chart.ts
+    const TOP = 14; // the top of the plot, as in chart.ts
     const BOTTOM = 132 - 16;
     const y = (v) => TOP + (1 - (v - low) / (high - low)) * (BOTTOM - TOP);
     let compared = 0;

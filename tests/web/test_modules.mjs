@@ -1,4 +1,4 @@
-// The page's modules without a browser, and the output of embed.py.
+// Tests the modules of the page without a browser, and the output of embed.py.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, existsSync, readFileSync, statSync } from 'node:fs';
@@ -37,7 +37,7 @@ const nodeGroups = await load('node_groups');
 const outliers = await load('outliers');
 after(endAll);
 
-// A seeded generator (mulberry32): the campaign gives new seeds.
+// A generator of random numbers (mulberry32). The campaign runs the tests with new seeds.
 const seed = Number(process.env.SONDE_TEST_SEED ?? 19);
 const rounds = Number(process.env.SONDE_TEST_ROUNDS ?? 1);
 function random(from) {
@@ -83,17 +83,17 @@ test('two runs lie over each other from their starts', () => {
   const nodes = [node('b', 'n1', 5000, 9000), node('b', 'n2', 4000, 8000), node('a', 'n1', 1000, 2000), { host: 'n3', job: 'c' }];
   const runs = compare.runsOf(nodes, null);
   assert.deepEqual(runs, [{ job: 'a', from: 1000, to: 2000, live: false }, { job: 'b', from: 4000, to: 9000, live: false }]);
-  // A run goes on as long as one of its nodes does.
+  // A run is live as long as one of its nodes is.
   assert.deepEqual(compare.runsOf([nodes[0], { ...nodes[1], state: 'live' }, nodes[2]], null).map((r) => r.live), [false, true]);
   const sides = compare.sidesOf(['b', 'a'], runs);
   assert.deepEqual(sides.map((s) => s.shift), [0, -3000]);
   assert.deepEqual(compare.wholeOf(sides), { from: 4000, to: 9000 });
   assert.deepEqual(compare.moved([{ key: '', tags: {}, t: [1500], mean: [1], low: [0], high: [2] }], sides[1]), [{ key: 'job=a', tags: { job: 'a' }, t: [4500], mean: [1], low: [0], high: [2] }]);
   for (const names of [[], ['a'], ['a', 'gone'], ['c', 'a']]) assert.equal(compare.sidesOf(names, runs), null);
-  // The command's start counts if it is known for both.
+  // If the start of the command is known for both runs, it counts as the start of the run.
   const status = { runs: [{ job: 'a', start_ns: 500e6 }, { job: 'b', start_ns: 3000e6 }] };
   assert.deepEqual(compare.runsOf(nodes.slice(0, 3), status).map((r) => r.from), [500, 3000]);
-  status.runs[0].start_ns = 1078e6; // behind the agent's first sample
+  status.runs[0].start_ns = 1078e6; // the command may start after the agent's first sample
   assert.deepEqual(compare.runsOf(nodes.slice(0, 3), status).map((r) => r.from), [1078, 3000]);
   assert.deepEqual(compare.runsOf(nodes.slice(0, 3), { runs: status.runs.slice(1) }).map((r) => r.from), [1000, 4000]);
 });
@@ -122,7 +122,7 @@ test('a frame draws as many charts as leave the screen its rate, and leaves none
     },
   }));
   const all = new frames.Frames(() => parts, () => ({ shown: null, range: { from: now, to: now + 60000 }, follows: false }));
-  // Every part is stale before each frame; drawing a chart takes 2 ms.
+  // Every chart is stale before each frame, and drawing a chart takes 2 ms.
   let late = 0;
   let missed = 0;
   for (let i = 0; i < 2000; i++) {
@@ -134,15 +134,15 @@ test('a frame draws as many charts as leave the screen its rate, and leaves none
     if (i > 50 && took > 25) missed++;
     now += took;
   }
-  assert.equal(late, 0); // without a limit, each frame takes 222 ms
+  assert.equal(late, 0); // a frame that drew all charts would take 222 ms
   assert.ok(missed < 2000 / 40, `${missed} frames missed the screen's next one`);
   assert.ok(Math.max(...times) - Math.min(...times) <= 1, 'in turns');
-  // All stale parts are drawn; then no frame is requested.
+  // When all stale charts are drawn, no frame is requested.
   for (let i = 0; timers.length; i++) {
     assert.ok(i < count);
     timers.shift()((now += 1000 / 60));
   }
-  // A frame measures everything before it draws anything.
+  // A frame measures all charts before it draws the first one.
   const order = [];
   const measured = ['a', 'b'].map((name) => ({ pixels: () => (order.push(`measures ${name}`), 400), draw: () => (order.push(`draws ${name}`), false) }));
   new frames.Frames(() => measured, () => ({ shown: null, range: { from: 0, to: 1 }, follows: false })).mark();
@@ -157,7 +157,7 @@ test('outliers of a band are those far from the median, farthest first', () => {
     const count = 9 + Math.floor(next() * 300);
     const level = 10 ** (next() * 8 - 4);
     const calm = Array.from({ length: count }, () => level * (1 + 0.05 * (next() - 0.5)));
-    assert.deepEqual(outliers.farthest(calm), [], `seed ${seed}`); // even noise has none
+    assert.deepEqual(outliers.farthest(calm), [], `seed ${seed}`); // uniform noise has no outliers
     const far = new Map();
     const many = 1 + Math.floor(next() * 3);
     for (let k = 0; k < many; k++) far.set(Math.floor(next() * count), level * (k % 2 ? 3 + 2 * k : -1 - 2 * k));
@@ -166,9 +166,10 @@ test('outliers of a band are those far from the median, farthest first', () => {
     assert.deepEqual(outliers.farthest(values), wanted, `seed ${seed}`);
     assert.deepEqual(outliers.farthest([...values, NaN]), wanted, `seed ${seed}`);
   }
-  assert.deepEqual(outliers.farthest([...Array(20).fill(7), 7.01]), []); // nearly equal
+  // Nearly equal values have no outliers.
+  assert.deepEqual(outliers.farthest([...Array(20).fill(7), 7.01]), []);
   assert.deepEqual(outliers.farthest([...Array(20).fill(0), 1]), [20]);
-  assert.deepEqual(outliers.farthest([1, 1, 1, 9]), []); // too few to tell
+  assert.deepEqual(outliers.farthest([1, 1, 1, 9]), []); // too few values
 });
 
 test('findings in words', () => {
@@ -186,7 +187,7 @@ test('findings in words', () => {
   ]);
   const silent = { metric: 'loss', tags: { host: 'n2', rank: '3' }, state: 'silent', rounds: 9, values: 150, others: 240, since_ns: 11e6, until_ns: 20e6 };
   const [said] = findings.all({ status: {}, nodes: [], dropped: 0 }, { from: 1, to: 20 }, [silent], () => ({ job: '', shift: 0, clock: (t) => `${t} ms` }));
-  assert.equal(said.text, 'rank 3 on n2 gives no value of loss since 11 ms; it gave 150, and the others go on with at least 240');
+  assert.equal(said.text, 'rank 3 on n2 has given no value of loss since 11 ms: it has 150 values, the others at least 240');
   assert.deepEqual([said.from, said.to, said.now, said.host], [11, 20, true, 'n2']);
 });
 
@@ -218,7 +219,7 @@ test('the address says the whole view', () => {
   assert.deepEqual(model.fromHash(model.toHash(view)), view);
   assert.equal(model.toHash(model.EMPTY), '');
   assert.deepEqual(model.fromHash('#last=60'), { ...model.EMPTY, last: 60 });
-  // An address that no page has written shows everything.
+  // An invalid address shows everything.
   for (const odd of ['#from=5&to=1', '#from=x&to=2', '#last=-1', '#sort=%00', '#filter==,a,=b,c=', '#from=1'])
     assert.deepEqual(model.fromHash(odd), model.EMPTY, odd);
   assert.deepEqual(model.parseFilter(' host = a , rank=3,x'), { host: 'a', rank: '3' });
@@ -255,7 +256,8 @@ test('questions have a bucket for two pixels, and whole buckets', () => {
   assert.equal(plan.commandLine("none:1s-avg:it's", { from: 1.5, to: 2.5 }, 'j'), `sonde query 'none:1s-avg:it'\\''s' --start 1ms --end 3ms j`);
 });
 
-// The engine's rules, implemented again: all points into buckets, then means and rates.
+// Implements the rules of the query engine again, for comparison: puts all points into buckets,
+// then computes means and rates.
 function oracle(points, intervalMs, counter) {
   const buckets = new Map();
   for (const [t, v] of points) {
@@ -284,7 +286,7 @@ test('the stream’s buckets are the server’s', () => {
       v = counter ? (next() < 0.03 ? 0 : v + next()) : next() - 0.5;
       points.push([t, v]);
     }
-    // The page has buckets up to some time, and the stream begins one bucket before the last one.
+    // The page has buckets up to some time. The stream begins one bucket before the last of them.
     const settled = oracle(points, intervalMs, counter);
     const known = settled.slice(0, Math.floor(next() * settled.length));
     const line = { key: '', tags: {}, t: [], mean: [], low: [], high: [] };
@@ -292,8 +294,8 @@ test('the stream’s buckets are the server’s', () => {
     const since = known.length ? known[known.length - 1][0] - intervalMs : -Infinity;
     const tail = new lines.Tail(intervalMs, counter);
     for (const [at, value] of points) if (at >= since) tail.push(line, at, value);
-    // A counter's last bucket continues; without a value in the previous bucket, a known rate
-    // stays.
+    // The last bucket of a counter is not complete. If the previous bucket has no value, a known
+    // rate stays.
     const last = Math.floor(points[points.length - 1][0] / intervalMs) * intervalMs;
     const wanted = counter ? settled.filter(([at]) => at !== last) : settled;
     const got = line.t.map((at, i) => [at, line.mean[i], line.low[i], line.high[i]]).filter(([at]) => !counter || at !== last);
@@ -312,7 +314,7 @@ test('buckets are put, replaced and forgotten in order', () => {
   assert.deepEqual(line.t, [20, 40]);
   assert.equal(lines.indexAt(line, 39, 100), 0);
   assert.equal(lines.indexAt(line, 19, 100), -1);
-  assert.equal(lines.indexAt(line, 500, 100), -1); // a gap has no value
+  assert.equal(lines.indexAt(line, 500, 100), -1); // there is no value in a gap
   assert.deepEqual(lines.labels([{ tags: { host: 'a', gpu: '0', uuid: 'x' } }, { tags: { host: 'a', gpu: '1', uuid: 'y' } }]), ['gpu 0', 'gpu 1']);
 });
 
@@ -367,7 +369,8 @@ test('the clock of the server counts', () => {
   assert.equal(clock.now(5000), 5000);
   clock.note(new Date(3600e3).toUTCString(), 1000);
   assert.ok(Math.abs(clock.now(1000) - 3600e3) <= 500);
-  const near = new server.ServerClock(); // below a second: the rounding of the header
+  // A difference below a second is due to the header's rounding.
+  const near = new server.ServerClock();
   near.note(new Date(4000).toUTCString(), 4700);
   assert.equal(near.now(5000), 5000);
 });
@@ -423,7 +426,7 @@ test('groups of nodes: each node in one, a row is the mean of its nodes', () => 
     assert.ok(groups.size <= 40, `seed ${seed}: ${groups.size} groups of ${count} nodes`);
   }
   assert.deepEqual([...nodeGroups.groupsOf(['n1', 'n2', 'gpu-node', 'n10']).entries()], [['n‥', ['n1', 'n2']], ['gpu-node', ['gpu-node']], ['n1‥', ['n10']]]);
-  assert.equal(nodeGroups.groupable(['n1', 'n2', 'n3']), false); // one group
+  assert.equal(nodeGroups.groupable(['n1', 'n2', 'n3']), false); // all nodes would be in one group
   assert.equal(nodeGroups.groupable(['n01', 'n02', 'n11', 'n12']), true);
   const line = (host, t, values) => ({ key: host, tags: { host }, t, mean: values, low: values, high: values });
   const all = heat.rows([line('n01', [0, 1, 2], [1, 2, NaN]), line('n02', [1, 2], [4, NaN]), line('n11', [0, 1], [9, 9]), line('n12', [0], [7])]);
@@ -443,7 +446,7 @@ test('embed.py: without packages there is no page, and the next build looks agai
   const text = readFileSync(made, 'utf8');
   assert.match(text, /page_file_count = 3;/);
   const before = statSync(made).mtimeMs;
-  // the same again: not written, not compiled
+  // A second run does not write the same file again, so that it is not compiled again.
   assert.equal(run(process.env.PAGE_PACKAGES).status, 0);
   assert.equal(statSync(made).mtimeMs, before);
   assert.equal(readFileSync(made, 'utf8'), text);
@@ -487,7 +490,7 @@ test('a request without an answer ends: at once if the server has stalled, else 
   await assert.rejects(watchdog.watch(40, work), TypeError);
   assert.ok(questions > 0);
   assert.deepEqual(ended, ['aborted']);
-  // An answer, or an error, in time.
+  // An answer or an error in time is passed on.
   assert.equal(await watchdog.watch(40, async () => 7), 7);
   await assert.rejects(watchdog.watch(40, () => Promise.reject(new RangeError('x'))), RangeError);
 });

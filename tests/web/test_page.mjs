@@ -1,4 +1,4 @@
-// The page in Chromium: compares what it draws with the API's numbers.
+// Tests the page in Chromium: compares the drawn numbers with those of the API.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -17,14 +17,14 @@ test('a recording: numbers, zoom, cross-hair, search, filter, spans, address', {
   const server = await serve([await twoNodes()], ['replay=1']);
   const page = await tab(b);
   await page.goto(`${server.url}?token=${TOKEN}`);
-  assert.equal(page.url(), server.url); // the token is no longer in the address
+  assert.equal(page.url(), server.url); // the page has removed the token from the address
   await until(page, loaded);
   const cookies = await page.context().cookies();
   assert.deepEqual(cookies.map((c) => [c.httpOnly, c.sameSite, c.path]), [[true, 'Strict', '/']]);
   const first = await compare(page, server.url, TOKEN);
   assert.ok(first.charts >= 3 && first.compared > 300, JSON.stringify(first));
   let now = await drawn(page);
-  // the program's metrics before the node's
+  // The program's metrics come before the node's.
   assert.deepEqual(now.charts.map((c) => c.metric).slice(0, 2).sort(), ['loss', 'steps_total']);
   assert.deepEqual(now.heat.rows.map((r) => r.host), ['n1', 'n2']);
   assert.equal(now.lanes.length, 2);
@@ -32,14 +32,14 @@ test('a recording: numbers, zoom, cross-hair, search, filter, spans, address', {
   // n2 has a gap.
   const gap = now.charts.find((c) => c.metric === 'cpu_percent').lines.find((l) => l.tags.host === 'n2').t;
   assert.ok(!gap.some((t) => t >= T + 50000 && t < T + 70000));
-  // The peak is kept, however wide a bucket is.
+  // The drawing contains the peak, whatever the width of a bucket.
   assert.equal(Math.max(...now.charts.find((c) => c.metric === 'loss').lines.flatMap((l) => l.high)), 9);
   assert.equal(await page.locator('.spans tbody tr').count(), 2);
   assert.match(await page.locator('.spans tbody tr', { hasText: 'epoch' }).innerText(), /epoch\s+12\s+18 s\s+18 s\s+18 s/);
   assert.match(await page.locator('header').innerText(), /job7[^]*2 nodes/);
   assert.deepEqual(await violations(page), []);
 
-  // A drag over one chart zooms all of them, and changes the address.
+  // A drag over a chart zooms all charts, and changes the address.
   const canvas = page.locator('figure[data-metric=loss] canvas');
   const box = await canvas.boundingBox();
   await page.mouse.move(box.x + 60, box.y + 60);
@@ -59,7 +59,7 @@ test('a recording: numbers, zoom, cross-hair, search, filter, spans, address', {
   assert.deepEqual((await drawn(second)).range, now.range);
   await second.close();
 
-  // Keys: whole range, search, filter.
+  // Keys show the whole range, start a search, and set a filter.
   await page.keyboard.press('0');
   await until(page, () => location.hash === '');
   await page.keyboard.press('/');
@@ -78,7 +78,7 @@ test('a recording: numbers, zoom, cross-hair, search, filter, spans, address', {
   const dark = await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue('--dark').trim());
   await page.keyboard.press('t');
   assert.notEqual(await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue('--dark').trim()), dark);
-  assert.deepEqual(await violations(page), []); // the other theme
+  assert.deepEqual(await violations(page), []); // in the other theme
   await page.keyboard.press('?');
   assert.ok(await page.locator('dialog[aria-label=keys]').isVisible());
   await page.keyboard.press('Escape');
@@ -87,7 +87,7 @@ test('a recording: numbers, zoom, cross-hair, search, filter, spans, address', {
   await until(page, () => window.sonde.drawn().charts.every((c) => c.lines.every((l) => l.tags.host === 'n2')) && window.sonde.drawn().heat.rows.length === 1);
   await compare(page, server.url, TOKEN);
 
-  // A click on a span: every chart shows its statistics within the span.
+  // After a click on a span, every chart shows its statistics within the span.
   const lane = await page.locator('.lanes canvas').boundingBox();
   await page.locator('.lanes canvas').scrollIntoViewIfNeeded();
   const at = await page.locator('.lanes canvas').boundingBox();
@@ -95,12 +95,12 @@ test('a recording: numbers, zoom, cross-hair, search, filter, spans, address', {
   await until(page, () => /peak .* mean/.test(document.querySelector('figure[data-metric=cpu_percent] .now').textContent));
   assert.deepEqual(page.said, []);
 
-  // On a phone, nothing exceeds the width.
+  // On the small screen of a phone, nothing is wider than the screen.
   await page.setViewportSize({ width: 360, height: 700 });
   assert.ok(await fits(page));
   await page.setViewportSize({ width: 1280, height: 800 });
 
-  // Without its cookie, the page says so, and continues to show its data.
+  // Without the cookie, the page says that the session has ended, and still shows its data.
   await page.context().clearCookies();
   await page.keyboard.press('0');
   await until(page, () => document.documentElement.dataset.connection === 'unauthorized');
@@ -118,13 +118,13 @@ test('a running job: the stream’s buckets are the server’s; a gap is filled;
     const { lines } = start(process.env.SONDE, ['token'], { env: { ...process.env, SONDE_RUN_DIR: home } });
     lines.once('line', resolve);
   });
-  // Below another path, like in a notebook server.
+  // The page is below another path, as in a notebook server.
   const below = await proxy(new URL(url).port, '/user/me/proxy/4242/');
   const page = await tab(b);
   await page.goto(`${below.url}?token=${token}`);
   assert.equal(page.url(), below.url);
   assert.deepEqual((await page.context().cookies()).map((c) => c.path), ['/user/me/proxy/4242']);
-  // It advances by itself.
+  // The charts advance by themselves.
   await until(page, () => window.sonde?.drawn().charts.find((c) => c.metric === 'loss')?.lines[0]?.t.length > 4);
   const before = await drawn(page);
   assert.equal(before.live, true);
@@ -134,17 +134,18 @@ test('a running job: the stream’s buckets are the server’s; a gap is filled;
   assert.deepEqual(await violations(page), []);
   assert.deepEqual(page.said, []);
 
-  // The server stops, and starts again.
+  // The server becomes unreachable, and is reachable again.
   const lostAt = newest(await drawn(page));
   await below.close();
   await until(page, () => document.documentElement.dataset.connection === 'lost');
   assert.match(await page.locator('.banner').innerText(), /has not answered since .* next try/);
-  await new Promise((resolve) => setTimeout(resolve, 1200)); // time without a connection
+  // The page must fetch the data of this time without a connection later.
+  await new Promise((resolve) => setTimeout(resolve, 1200));
   await below.open();
   await until(page, ok);
   await until(page, (t) => window.sonde.drawn().charts.find((c) => c.metric === 'loss').lines[0].t.at(-1) > t + 3000, lostAt);
-  // Paused: nothing moves, and the drawing equals the server's data, also for the time without a
-  // connection.
+  // The page is paused, so nothing moves. The drawing equals the server's data, also for the time
+  // without a connection.
   await page.keyboard.press(' ');
   await until(page, () => location.hash.includes('from='));
   const { range } = await drawn(page);
@@ -158,7 +159,7 @@ test('a running job: the stream’s buckets are the server’s; a gap is filled;
   await job.gone;
   await until(page, () => document.documentElement.dataset.connection === 'lost');
   assert.match(await page.locator('.banner').innerText(), /sonde open/);
-  // Refused connections are the only console messages.
+  // The only console messages are those about refused connections.
   assert.deepEqual(page.said.filter((s) => !/Failed to load resource/.test(s)), []);
 });
 
@@ -178,7 +179,8 @@ test('many nodes: bands, the heat map, a node by click', { timeout: 60000 }, asy
   const body = { start: Math.floor(now.range.from), end: Math.ceil(now.range.to), queries: [{ m: `avg:0all-max:${now.heat.metric}{host=*}` }] };
   const { series } = await ask(url, 'sonde/v1/query', token, body);
   assert.deepEqual(series.map((s) => s.tags.host).sort(), now.heat.rows.map((r) => r.host).sort());
-  // Every 53rd node takes longer for its steps: named, and drawn with the API's numbers.
+  // Every 53rd node takes longer for its steps. The chart names these nodes and draws their lines
+  // with the API's numbers.
   await until(page, () => window.sonde.drawn().charts.find((c) => c.metric === 'step_seconds').outliers.length === 2);
   const band = (await drawn(page)).charts.find((c) => c.metric === 'step_seconds');
   const means = await ask(url, 'sonde/v1/query', token, { ...body, queries: [{ m: 'none:0all-avg:step_seconds' }] });
@@ -188,12 +190,12 @@ test('many nodes: bands, the heat map, a node by click', { timeout: 60000 }, asy
     const own = await ask(url, 'sonde/v1/query', token, { ...body, queries: [{ m: `none:${band.intervalMs}ms-avg:step_seconds{host=${line.tags.host}}` }] });
     const values = new Map(own.series[0].t_ns.map((t, i) => [t / 1e6, own.series[0].values[i]]));
     assert.ok(line.t.length > 20);
-    // Nodes may send points of the newest buckets late.
+    // The newest buckets are left out, because nodes may send their points late.
     line.t.forEach((t, i) => i && t < now.range.to - 4000 && assert.equal(line.mean[i], values.get(t), `${line.tags.host} at ${t}`));
   }
   const label = await page.locator('figure[data-metric=step_seconds] canvas').getAttribute('aria-label');
   for (const host of slowest) assert.ok(label.includes(host), label);
-  // Groups of nodes: a row each, the mean of its nodes; a click opens one.
+  // With groups of nodes, each group has a row with the mean of its nodes. A click opens a group.
   const canvas = page.locator('.heat canvas').last();
   await page.getByRole('button', { name: 'groups' }).click();
   await until(page, (n) => window.sonde.drawn().heat.rows.length === n / 10, NODES);
@@ -220,6 +222,47 @@ test('many nodes: bands, the heat map, a node by click', { timeout: 60000 }, asy
   assert.deepEqual(page.said, []);
 });
 
+test('the first charts wait neither for all nodes nor for their metrics', { timeout: 60000 }, async () => {
+  const sim = start(process.env.SONDE, ['simulate', '--nodes', '6', '--metrics', '6', '--history', '60', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
+  const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
+  const page = await tab(b);
+  const held = [];
+  const holding = (route) => new Promise((go) => held.push(go)).then(() => route.continue());
+  await page.route('**/sonde/v1/nodes', holding);
+  await page.route('**/sonde/v1/metrics', async (route) => {
+    await new Promise((go) => held.push(go));
+    const response = await route.fetch();
+    const { metrics } = await response.json();
+    await route.fulfill({ response, json: { metrics: [...metrics, { ...metrics[0], name: 'of_another_node' }] } });
+  });
+  await page.goto(`${url}?token=${token}`);
+  await until(page, () => window.sonde?.drawn().heat.rows.length === 6 && window.sonde.drawn().charts.every((c) => c.lines.length === 6 || !c.onScreen));
+  assert.equal(held.length, 1); // only the list of nodes was requested, once
+  held[0]();
+  await until(page, () => document.querySelector('#metrics option[value=loss]'));
+  while (!(await page.evaluate(() => document.querySelector('#metrics option[value=of_another_node]')))) {
+    for (const go of held) go();
+    await page.waitForTimeout(20);
+  }
+  assert.deepEqual(page.said, []);
+});
+
+test('a long running job opens at its end, without a request for the rest', { timeout: 60000 }, async () => {
+  const sim = start(process.env.SONDE, ['simulate', '--nodes', '2', '--metrics', '4', '--history', '2400', '--rate', '1', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
+  const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
+  const page = await tab(b);
+  const ranges = [];
+  page.on('request', (r) => {
+    const body = r.method() === 'POST' && r.url().includes('/query') ? JSON.parse(r.postData()) : null;
+    if (body && body.queries.length > 3) ranges.push(body.end - body.start);
+  });
+  await page.goto(`${url}?token=${token}`);
+  await until(page, () => window.sonde?.drawn().charts.some((c) => c.lines.length));
+  assert.match(new URL(page.url()).hash, /last=900/);
+  assert.ok(ranges.length && ranges.every((ms) => ms < 1000e3), JSON.stringify(ranges));
+  assert.deepEqual(page.said, []);
+});
+
 test('1,000 nodes: each has its row and its numbers, and the charts are bands', { timeout: 120000 }, async () => {
   const NODES = 1000;
   const sim = start(process.env.SONDE, ['simulate', '--nodes', String(NODES), '--metrics', '5', '--history', '60', '--rate', '2', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
@@ -231,7 +274,8 @@ test('1,000 nodes: each has its row and its numbers, and the charts are bands', 
   const { heat, charts } = await drawn(page);
   assert.ok(charts.filter((c) => c.onScreen).every((c) => c.mode === 'band'));
   assert.match(await page.locator('.heat').innerText(), /3 nodes a row, the highest shown/);
-  // A node's buckets are the server's, but for those that a late point may still change.
+  // A node has the server's buckets. The newest ones are left out, because late points may change
+  // them.
   const [row] = heat.rows.slice(777);
   const end = row.t.at(-1) - 8000;
   const body = { start: Math.floor(row.t[0]), end: Math.ceil(end), queries: [{ m: `avg:${row.t[1] - row.t[0]}ms-avg:${heat.metric}{host=${row.host}}` }] };
@@ -264,8 +308,8 @@ test('no data, then the first point; and no token', { timeout: 60000 }, async ()
   await server.stop();
 });
 
-// Browsers send no SameSite=Strict cookie with a redirect from another page; sonde open uses a file
-// for that reason.
+// `sonde open` uses a file with a link, because browsers send no SameSite=Strict cookie with a
+// redirect from another page.
 test('a link in another page opens the page, too', { timeout: 60000 }, async () => {
   const made = folder();
   const server = await serve([folder()]);

@@ -1,4 +1,5 @@
-// The HTML of `sonde report` in Chromium: opened from disk without a network, in light and dark, on a small screen and on paper.
+// Tests the HTML of `sonde report` in Chromium: opened from disk without a network, in light and
+// dark themes, on a small screen and on paper.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
@@ -16,7 +17,7 @@ before(async () => {
 });
 after(endAll);
 
-// Opens the report; what it requests and what the console says are collected.
+// Opens the report, and collects its requests and console messages.
 async function open(options = {}, media) {
   const page = await tab(b, { offline: true, ...options });
   const asked = [];
@@ -26,7 +27,9 @@ async function open(options = {}, media) {
   return { page, asked };
 }
 
-// The page's policy refuses scripts, and so axe; its rules are about the same elements without it.
+// Runs axe on the page. The policy of the page refuses scripts such as axe, so the page must be
+// opened with bypassCSP. The rules of axe are about elements, which are the same without the
+// policy.
 async function violations(page) {
   return page.evaluate(async (source) => {
     (0, eval)(source);
@@ -58,7 +61,8 @@ for (const [name, options, media] of cases)
           overlap: times.filter((t, i) => i && t.left < times[i - 1].right).length, least: Math.min(...texts.map((t) => t.height)) };
       });
       const tall = [...document.querySelectorAll('td')].filter((td) => td.getBoundingClientRect().height > 90).map((td) => td.innerText);
-      const cut = [...document.querySelectorAll('.s')].filter((s) => s.scrollWidth > s.clientWidth).length; // tables that scroll
+      // Counts the tables that scroll.
+      const cut = [...document.querySelectorAll('.s')].filter((s) => s.scrollWidth > s.clientWidth).length;
       return { cut, charts, tall, wide: document.documentElement.scrollWidth - document.documentElement.clientWidth, figures: boxes('figure').length, findings: boxes('li').length,
         background: getComputedStyle(document.body).backgroundColor, colour: getComputedStyle(document.body).color };
     });

@@ -1,4 +1,5 @@
-// The page in Chromium: findings, comparison of two runs, export, failing jobs, the keyboard.
+// Tests the page in Chromium: findings, the comparison of two runs, export, failing jobs, the
+// keyboard.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -17,8 +18,9 @@ after(endAll);
 
 const run = (...args) => promisify(execFile)(process.env.SONDE, args).catch((e) => e);
 
-// A job of two nodes with two ranks each. `slow`: rank 3's factor from the 200th second to the
-// 400th; rank 2's epochs take twice as long from the ninth on. 1: no rank is slow.
+// Records a job of two nodes with two ranks each. Rank 3 is slower by the factor `slow` from the
+// 200th to the 400th second. The epochs of rank 2 take twice as long from the ninth on. If `slow`
+// is 1, no rank is slow.
 async function training(made, job, start, { slow = 1.6, seconds = 600, base = 0.4 } = {}) {
   for (const [n, host] of ['n1', 'n2'].entries())
     await record(path.join(made, `${job}-${host}.sonde`), job, host, (w) => {
@@ -49,7 +51,7 @@ test('findings: what sonde detect finds, in a sentence each, marked at its place
   const { findings } = await drawn(page);
   const { findings: said, measures } = await ask(server.url, 'sonde/v1/findings', TOKEN);
   assert.deepEqual(measures.map((m) => [m.metric ?? m.span, m.members]), [['step_seconds', 4], ['epoch', 4]]);
-  // The same result as `sonde detect`; the worst one that still lasts is first.
+  // The findings are those of `sonde detect`. The worst one that still lasts comes first.
   const slow = async (...args) => JSON.parse((await run('detect', '--json', ...args, made)).stdout).members.filter((m) => m.bad_rounds > 0).map((m) => m.member);
   assert.deepEqual(await slow('--by', 'host,rank', '--every', '2', 'step_seconds'), ['host=n2,rank=3']);
   assert.deepEqual(await slow('--by', 'rank', '--span', 'epoch'), ['rank=2']);
@@ -62,7 +64,7 @@ test('findings: what sonde detect finds, in a sentence each, marked at its place
   assert.match(await strip.nth(1).innerText(), /^rank 3 on n2 was 1\.\d+ times as slow as the others in step_seconds, from \d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
   assert.deepEqual(await violations(page), []);
 
-  // Its chart has the mark at those times, and no pixel of that colour elsewhere.
+  // The chart of a finding has a mark at its times, and no pixel of that colour elsewhere.
   const chart = page.locator('figure[data-metric=step_seconds] canvas');
   const marked = await chart.evaluate((canvas) => {
     const alarm = getComputedStyle(document.documentElement).getPropertyValue('--alarm').trim();
@@ -79,13 +81,13 @@ test('findings: what sonde detect finds, in a sentence each, marked at its place
     assert.ok(Math.abs(marked[0] - x(from)) <= 1.5 && Math.abs(marked[1] - x(to)) <= 2, JSON.stringify([marked, x(from), x(to)]));
   });
 
-  // A click leads to the chart and the time.
+  // A click on a finding leads to its chart and time.
   await strip.nth(1).click();
   await until(page, () => document.activeElement?.dataset.metric === 'step_seconds');
   const zoomed = (await drawn(page)).range;
   assert.ok(zoomed.from < findings[1].from && zoomed.to > findings[1].to && zoomed.to - zoomed.from < 400000, JSON.stringify(zoomed));
   await until(page, () => /peak .* mean/.test(document.querySelector('figure[data-metric=step_seconds] .now').textContent));
-  // The keyboard does the same; a filter hides other members.
+  // A key does the same. A filter hides the findings of other members.
   await page.keyboard.press('0');
   await page.keyboard.press('n');
   await until(page, () => document.querySelector('.note').textContent.includes('rank '));
@@ -95,7 +97,7 @@ test('findings: what sonde detect finds, in a sentence each, marked at its place
   await page.getByLabel('filter by tags').fill('');
   assert.deepEqual(page.said, []);
 
-  // They are there even if no chart is in sight.
+  // The page shows findings even if no chart is on the screen.
   const low = await tab(b, { viewport: { width: 1280, height: 60 } });
   await low.goto(`${server.url}?token=${TOKEN}`);
   await until(low, () => window.sonde?.drawn().findings.length >= 2);
@@ -141,13 +143,13 @@ test('two runs over each other: each from its start, with the numbers of its own
   const of = (name) => now.charts.find((c) => c.metric === 'step_seconds').lines.find((l) => l.tags.job === name).mean[5];
   assert.ok(Math.abs(of('monday') / of('tuesday') - 2) < 0.1);
   assert.ok(now.lanes.some((l) => l.name.includes('rank')));
-  // A finding of one of the two runs names it, and counts from its start.
+  // A finding names its run, and has times since the start of that run.
   const texts = await page.locator('.findings button').allInnerTexts();
   assert.ok(texts.some((t) => /^rank 3 on n2 of monday was 1\.\d+ times as slow as the others in step_seconds, from \+3:\d\d to \+6:4\d$/.test(t)), JSON.stringify(texts));
   assert.ok(!texts.some((t) => t.includes('tuesday')), JSON.stringify(texts));
   assert.deepEqual(await violations(page), []);
 
-  // The link shows the same view; the key ends it.
+  // The address shows the same comparison. A key ends the comparison.
   const second = await page.context().newPage();
   await second.goto(page.url());
   await until(second, () => window.sonde?.drawn().sides && window.sonde.drawn().charts.length === 2);
@@ -174,7 +176,7 @@ test('export: a picture, a table, and command lines that print the same numbers'
   const png = await take('PNG');
   assert.equal(png.name, 'sonde-charts.png');
   assert.deepEqual([...png.data.subarray(0, 8)], [137, 80, 78, 71, 13, 10, 26, 10]);
-  // both charts, one below the other
+  // The picture has both charts, one below the other.
   assert.ok(png.data.readUInt32BE(16) > 300 && png.data.readUInt32BE(20) > 300);
   const csv = await take('CSV');
   const [head, ...rows] = csv.data.toString().trim().split('\r\n').map((l) => l.match(/("(""|[^"])*"|[^,]*)(,|$)/g).map((c) => c.replace(/,$/, '').replace(/^"|"$/g, '')));
@@ -188,7 +190,7 @@ test('export: a picture, a table, and command lines that print the same numbers'
         assert.equal(table.get(`${chart.metric} ${line.key} ${t}`), line.mean[i]);
       });
 
-  // Each line, parsed by a shell.
+  // A shell runs each of the command lines.
   const lines = (await page.locator('.commands').innerText()).split('\n');
   assert.equal(lines.length, 2);
   let compared = 0;
@@ -202,7 +204,7 @@ test('export: a picture, a table, and command lines that print the same numbers'
       }
     }
   }
-  assert.equal(compared, rows.length); // and no other rows
+  assert.equal(compared, rows.length); // the table has no other rows
   assert.deepEqual(page.said, []);
   await server.stop();
 });
@@ -223,7 +225,7 @@ test('restarts of the command: a line with its number, in the overview, the char
   await until(page, () => window.sonde?.drawn().annotations.length === 4);
   await until(page, loaded);
   await page.getByRole('img', { name: 'over the whole run, 2 restarts' }).waitFor();
-  // Columns of the canvas that have the accent from top to bottom.
+  // Finds the columns of the canvas that have the accent colour from top to bottom.
   const columns = (canvas) =>
     canvas.evaluate((c) => {
       const accent = getComputedStyle(document.documentElement).getPropertyValue('--accent').trim();
@@ -262,7 +264,7 @@ test('nodes die: named, with the time; the charts of the others go on', { timeou
   const page = await tab(b);
   await page.goto(`${url}?token=${token}`);
   await until(page, () => window.sonde?.drawn().heat.rows.length === 6);
-  // The nodes run in child processes, each of which has some of them.
+  // The nodes run in child processes, with several nodes in each.
   const parts = readFileSync(`/proc/${sim.child.pid}/task/${sim.child.pid}/children`, 'utf8').trim().split(' ').map(Number);
   process.kill(parts.at(-1), 'SIGKILL');
   await page.locator('.missing', { hasText: 'missing: n0' }).waitFor();
@@ -337,7 +339,7 @@ test('a session of a browser changes nothing, from this page or another', { time
   await page.goto(`${url}?token=${stdout.trim()}`);
   await until(page, loaded);
   const post = (target, body) => page.evaluate(async ([t, text]) => (await fetch(t, { method: 'POST', body: text, headers: { 'Content-Type': 'application/json' } })).status, [target, body]);
-  // with the cookie
+  // These requests have the session's cookie.
   assert.equal(await post('sonde/v1/query', JSON.stringify({ start: 'first', queries: [{ m: 'none:loss' }] })), 200);
   const note = JSON.stringify({ startTime: Math.floor(Date.now() / 1000), description: 'from a browser' });
   assert.equal(await post('api/annotation', note), 403);
@@ -374,7 +376,7 @@ test('the keyboard alone: everything is reached, and the focus is seen', { timeo
   }
   const all = await page.evaluate(() => [...document.querySelectorAll('button, input, select, figure, canvas[tabindex], code[tabindex]')].filter((e) => !e.disabled && e.checkVisibility()).map((e) => e.getAttribute('aria-label') || e.dataset.metric || e.textContent));
   assert.deepEqual(all.filter((what) => !reached.includes(what)), []);
-  // Selects a span, a node and all lines of a band by key, too.
+  // Keys also select a span, a node and all lines of a band.
   await page.locator('.lanes canvas').focus();
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('Enter');
@@ -397,7 +399,7 @@ test('the keyboard alone: everything is reached, and the focus is seen', { timeo
   await server.stop();
 });
 
-// SONDE_WEB_MEMORY_SECONDS=600 watches it for ten minutes.
+// With SONDE_WEB_MEMORY_SECONDS=600, the test takes ten minutes.
 test('minutes of live charts: the page’s memory does not grow', { timeout: 120000 + 1000 * Number(process.env.SONDE_WEB_MEMORY_SECONDS ?? 12) }, async () => {
   const seconds = Number(process.env.SONDE_WEB_MEMORY_SECONDS ?? 12);
   const sim = start(process.env.SONDE, ['simulate', '--nodes', '4', '--metrics', '40', '--history', '120', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
@@ -408,7 +410,8 @@ test('minutes of live charts: the page’s memory does not grow', { timeout: 120
   await until(page, ok);
   const session = await page.context().newCDPSession(page);
   await session.send('HeapProfiler.enable');
-  // Counts buckets of all lines, elements, and the heap after a collection.
+  // Returns the size of the heap after a garbage collection, and the numbers of elements, listeners
+  // and buckets of lines.
   const held = async () => {
     await session.send('HeapProfiler.collectGarbage');
     const { usedSize } = await session.send('Runtime.getHeapUsage');
@@ -419,7 +422,7 @@ test('minutes of live charts: the page’s memory does not grow', { timeout: 120
   const to = () => window.sonde.drawn().range.to;
   const wait = async (s) => until(page, (t) => window.sonde.drawn().range.to >= t, (await page.evaluate(to)) + s * 1000);
   page.setDefaultTimeout(60000 + 1000 * seconds);
-  await wait(Math.max(5, seconds / 4)); // every view was shown once
+  await wait(Math.max(5, seconds / 4)); // until every view was drawn once
   const first = await held();
   const samples = [];
   for (let i = 0; i < 4; i++) {

@@ -1,4 +1,4 @@
-"""What `make dist` does: tools/dist calls these modules in this order.
+"""The steps of `make dist`. tools/dist calls these modules in this order:
 
 toolchain     a C compiler that targets an old glibc, on both architectures
 sources       the sources of the libraries that sonde needs
@@ -18,18 +18,19 @@ import subprocess
 import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
-# RHEL 8 and its rebuilds, the oldest system that clusters still get updates for. libsonde needs
-# memfd_create(), which glibc has since 2.27 and the kernel of RHEL 7 lacks.
+# The glibc of RHEL 8 and its rebuilds, the oldest systems of clusters that still get updates.
+# libsonde needs memfd_create(), which glibc has since 2.27 and the kernel of RHEL 7 lacks.
 GLIBC = (2, 28)
 ARCHITECTURES = ("x86_64", "aarch64")
 
 
 class DistributionError(Exception):
-    """A message for the person who called `make dist`."""
+    """An error with a message for the caller of `make dist`."""
 
 
 def cache_folder() -> pathlib.Path:
-    """Downloads and libraries; `make clean` keeps it, because they take minutes."""
+    """Returns the folder for downloads and built libraries. `make clean` keeps it, because making
+    it again takes minutes."""
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     folder = pathlib.Path(os.environ.get("SONDE_DIST_CACHE") or pathlib.Path(base) / "sonde-dist")
     folder.mkdir(parents=True, exist_ok=True)
@@ -46,8 +47,8 @@ def run(
     env: dict[str, str] | None = None,
     log: pathlib.Path | None = None,
 ) -> str:
-    """The standard output of a command. If it fails, the message has its last lines; all of them
-    are in `log`."""
+    """Runs a command and returns its standard output. If the command fails, the error has the last
+    lines of its output; `log` has all of them."""
     words = list(map(str, command))
     try:
         done = subprocess.run(
@@ -75,7 +76,7 @@ def run(
 
 
 def installed_package(name: str, requirement: str, *options: str) -> pathlib.Path:
-    """The folder in the cache into which pip has installed a package."""
+    """Installs a package with pip in the cache, if necessary; returns its folder."""
     folder, venv = cache_folder() / name, cache_folder() / "venv"
     if not folder.exists():
         say(f"fetching {requirement} from PyPI")

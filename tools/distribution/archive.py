@@ -1,5 +1,5 @@
-"""Packs the installed files of one architecture as a tarball and as a wheel. Equal files make equal
-archives: entries are sorted, and have one time, one owner and one of two modes.
+"""Packs the installed files of one architecture as a tarball and as a wheel. Equal files give equal
+archives, because entries are sorted, and have the same time, the same owner and one of two modes.
 
     tarball   sonde-VERSION-linux-ARCHITECTURE/{bin,include,lib,share}
     wheel     the Python package            in the folder of Python packages
@@ -63,7 +63,7 @@ def tarball(files: pathlib.Path, architecture: str, epoch: int, to: pathlib.Path
 
 
 def _metadata(project: dict[str, object]) -> str:
-    """The fields of pyproject.toml, as core metadata."""
+    """Returns the fields of pyproject.toml as core metadata."""
     lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {version()}"]
     lines += [f"Summary: {project['description']}", "License: Apache-2.0"]
     lines += [f"Requires-Python: {project['requires-python']}"]
@@ -78,8 +78,8 @@ def _metadata(project: dict[str, object]) -> str:
 
 
 def _wheel_entries(files: pathlib.Path) -> dict[str, tuple[int, bytes]]:
-    """Mode and content of each file. A wheel holds no symbolic links: a library has its run-time
-    name, and for linkers a script that names it."""
+    """Returns path → (mode, content). A wheel cannot have symbolic links. So a library has only its
+    run-time name, and a linker script has the name for linkers."""
     data = f"sonde-{version()}.data"
     entries: dict[str, tuple[int, bytes]] = {}
     for path in sorted(files.rglob("*")):

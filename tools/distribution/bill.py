@@ -1,4 +1,4 @@
-"""What an archive contains: the bill of materials (SPDX 2.3) and the licences."""
+"""Lists the contents of an archive: the bill of materials (SPDX 2.3) and the licences."""
 
 import datetime
 import hashlib

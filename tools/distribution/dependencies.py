@@ -1,4 +1,4 @@
-"""Builds the libraries as static ones, once for each version of source and compiler."""
+"""Builds static libraries, once for each version of the sources and the compiler."""
 
 import hashlib
 import inspect
@@ -12,8 +12,8 @@ from . import run, say
 from .sources import Source
 from .toolchain import FLAGS, Toolchain
 
-# What pkg-config says to Meson, instead of the files of the libraries themselves: names and
-# versions that sonde asks for, and everything that a static library needs behind it.
+# The contents of pkg-config files for Meson, which replace those of the libraries: the name in
+# meson.build, the linker's options, and the libraries that a static library itself needs.
 PKG_CONFIG = {
     "zlib": ("zlib", "-lz", ""),
     "libzstd": ("libzstd", "-lzstd", ""),
@@ -32,7 +32,7 @@ PKG_CONFIG = {
 }
 CONFIGURE = {
     "zlib": ["--static"],
-    "gmp": ["--enable-fat"],  # code for each processor, chosen at run time
+    "gmp": ["--enable-fat"],  # has code for each kind of processor and chooses when it runs
     "nettle": ["--enable-fat", "--disable-openssl", "--disable-documentation"],
     "gnutls28": [
         *"--with-included-libtasn1 --with-included-unistring --without-p11-kit --without-idn".split(),
@@ -54,7 +54,7 @@ CMAKE = {
     "libyaml": ["-DBUILD_TESTING=OFF"],
     "jansson": "-DJANSSON_BUILD_DOCS=OFF -DJANSSON_WITHOUT_TESTS=ON -DJANSSON_EXAMPLES=OFF".split(),
     "libuv1": "-DLIBUV_BUILD_SHARED=OFF -DBUILD_TESTING=OFF".split(),
-    # HTTP alone; certificates of the machine are found at run time (src/client/authorities.c)
+    # Only HTTP. sonde finds the machine's certificates when it runs (src/client/authorities.c).
     "curl": [
         *"-DCURL_USE_GNUTLS=ON -DCURL_USE_OPENSSL=OFF -DCURL_USE_LIBPSL=OFF -DUSE_LIBIDN2=OFF".split(),
         *"-DUSE_NGHTTP2=OFF -DCURL_USE_LIBSSH2=OFF -DCURL_USE_LIBSSH=OFF -DCURL_BROTLI=OFF".split(),
@@ -74,7 +74,7 @@ SMALL = (
     "gnutls28",
     "libmicrohttpd",
     "curl",
-)  # size counts more than speed: the ciphers are nettle's
+)  # built for size, because nettle does the work that needs speed, the ciphers
 SUBFOLDER = {"libzstd": "build/cmake"}
 
 
@@ -105,10 +105,10 @@ def _environment(tools: Toolchain, prefix: pathlib.Path, work: pathlib.Path) -> 
 def _configure(source: Source, tools: Toolchain, prefix: pathlib.Path, work: pathlib.Path) -> None:
     env, log = _environment(tools, prefix, work), work / "log"
     common = [f"--prefix={prefix}", f"--libdir={prefix}/lib"]
-    if source.name != "zlib":  # its script is not autoconf's
+    if source.name != "zlib":  # the script of zlib is not autoconf's and lacks these options
         common += ["--sysconfdir=/etc", "--disable-shared", "--enable-static", "--with-pic"]
         common += ["--disable-dependency-tracking", f"--host={tools.triple}"]
-        common += ["--build=x86_64-pc-linux-gnu"]  # never equal to the host: a cross build
+        common += ["--build=x86_64-pc-linux-gnu"]  # unlike --host, so that it is a cross build
     run([work / "source/configure", *common, *CONFIGURE[source.name]], work / "build", env, log)
     jobs = f"-j{os.cpu_count()}"
     run(["make", jobs], work / "build", env, log)
@@ -156,9 +156,10 @@ def _build(source: Source, tools: Toolchain, prefix: pathlib.Path, work: pathlib
     shutil.rmtree(work, ignore_errors=True)
     (work / "build").mkdir(parents=True)
     shutil.copytree(source.folder, work / "source", symlinks=True)
-    for path in (work / "source").rglob("*"):  # else patched files are newer than generated ones
+    # Equal times, because patched files must not be newer than files that are generated from them.
+    for path in (work / "source").rglob("*"):
         os.utime(path, (0, 0), follow_symlinks=False)
-    if source.name == "gmp":  # Debian leaves out its documents, for their licence
+    if source.name == "gmp":  # Debian leaves out the documentation because of its licence
         (work / "source/doc").mkdir(exist_ok=True)
         (work / "source/doc/Makefile.in").write_text("all install:\n")
     if source.name in CMAKE:
@@ -178,8 +179,8 @@ def _write_pkg_config(prefix: pathlib.Path, name: str, version: str, libraries: 
 
 
 def _fabric_headers(prefix: pathlib.Path) -> None:
-    """The headers of this machine's libfabric. sonde opens the library at run time, and asks for
-    the interface of an old version, which newer ones serve, too."""
+    """Copies the headers of this machine's libfabric. sonde opens the library when it runs, and
+    requests the interface of an old version, which newer libraries have, too."""
     folder = run(["pkg-config", "--variable=includedir", "libfabric"]).strip()
     shutil.copytree(pathlib.Path(folder) / "rdma", prefix / "include/rdma", dirs_exist_ok=True)
     version = run(["pkg-config", "--modversion", "libfabric"]).strip()
@@ -187,8 +188,8 @@ def _fabric_headers(prefix: pathlib.Path) -> None:
 
 
 def _python_headers(prefix: pathlib.Path) -> None:
-    """The headers of CPython, for the limited API, without the folder of the system's headers.
-    Debian's pyconfig.h includes that of the architecture; for the limited API they are equal."""
+    """Copies the headers of CPython without the system's other headers. Debian's pyconfig.h
+    includes that of the architecture; for the limited API, those of all architectures are equal."""
     include = pathlib.Path(sysconfig.get_path("include"))
     folder = prefix / "include/python"
     shutil.copytree(include, folder, dirs_exist_ok=True)
@@ -200,7 +201,8 @@ def _python_headers(prefix: pathlib.Path) -> None:
 
 
 def _processor_model(tools: Toolchain, prefix: pathlib.Path) -> None:
-    """__builtin_cpu_supports() needs a function that zig's runtime lacks: GCC's."""
+    """Takes the function that __builtin_cpu_supports() needs from GCC, because zig's runtime lacks
+    it."""
     if tools.architecture != "x86_64":
         return
     library = run(["gcc", "-print-libgcc-file-name"]).strip()
@@ -210,7 +212,7 @@ def _processor_model(tools: Toolchain, prefix: pathlib.Path) -> None:
 
 
 def dependencies(tools: Toolchain, sources: list[Source], cache: pathlib.Path) -> pathlib.Path:
-    """The prefix with all libraries."""
+    """Builds all libraries, if necessary; returns their prefix."""
     prefix = cache / f"libraries-{tools.architecture}" / _key(tools, sources)
     if not (prefix / "complete").exists():
         shutil.rmtree(prefix.parent, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""Builds sonde for one architecture and installs it into a folder, as archives contain it.
+"""Builds sonde for one architecture and installs it into a folder, in the layout of the archives.
 
-Man pages, completions and dashboards are printed by sonde itself. They are equal on all
-architectures, so the build of another architecture starts the program of this machine's build.
+sonde itself prints its man pages, completions and dashboards. They are equal on all architectures,
+so a build for another architecture runs the program of this machine's build.
 """
 
 import os
@@ -12,15 +12,15 @@ import shutil
 from . import PROJECT, DistributionError, run, say
 from .toolchain import Toolchain, meson_cross_file
 
-PREFIX = pathlib.PurePosixPath("/sonde")  # of the build
+PREFIX = pathlib.PurePosixPath("/sonde")  # Meson's prefix
 PYTHON = PREFIX / "lib/sonde/python"
 
 
 def _native_wrapper(own: pathlib.Path, native: pathlib.Path) -> list[str]:
-    """A command that starts the program of the same path in the other build folder. What Meson
-    compiles to check the compiler is not run: verify.py reads what the compiler has made."""
+    """Returns a command that runs the program with the same path in the native build folder. The
+    programs with which Meson checks the compiler are not run: verify.py checks its output."""
     script = (
-        'case $1 in */meson-private/*) exit 0 ;; esac; '
+        "case $1 in */meson-private/*) exit 0 ;; esac; "
         f'program=$1; shift; exec "{native}/${{program#{own}/}}" "$@"'
     )
     return ["/bin/sh", "-c", script, "sh"]
@@ -91,7 +91,8 @@ def build(
 
 
 def source_date() -> int:
-    """The time of all files of an archive: SOURCE_DATE_EPOCH, else that of the last commit."""
+    """Returns the time for all files of an archive: SOURCE_DATE_EPOCH, or else the time of the last
+    commit."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
     if given:
         return int(given)

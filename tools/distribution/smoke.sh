@@ -1,7 +1,7 @@
 #!/bin/sh
-# smoke.sh ARCHIVE FOLDER SOURCE - installs a tarball, a wheel or a package as a user would, and
-# uses it, on a system that may have nothing but a shell: what is missing there (Python, a compiler)
-# is left out. FOLDER is empty and writable; SOURCE holds hello.c, train.py, and a certificate.
+# smoke.sh ARCHIVE FOLDER SOURCE - installs a tarball, a wheel or a package as a user does, and uses
+# it. The system may have only a shell: without Python or a compiler, the checks that need them are
+# left out. FOLDER must be empty and writable. SOURCE has hello.c, train.py, and a certificate.
 set -eu
 archive=$1 folder=$2 source=$3
 export HOME="$folder/home" TMPDIR="$folder/tmp" SONDE_RUNS="$folder/runs" LC_ALL=C
@@ -21,7 +21,7 @@ fi
 
 case $archive in
 *.whl)
-    [ "$python" ] || { echo "smoke: $archive: no Python from 3.9 on here"; exit 0; }
+    [ "$python" ] || { echo "smoke: $archive: Python 3.9 or newer is not installed"; exit 0; }
     "$python" -m venv "$folder/first"
     "$folder/first/bin/python" -m pip install -q --no-index --disable-pip-version-check "$archive"
     prefix=$folder/first python=$folder/first/bin/python
@@ -46,7 +46,7 @@ sonde=$prefix/bin/sonde
 ! grep 'not installed' config || failed "a part is missing"
 "$sonde" doctor >doctor || true
 
-# emitted values come back, from a recording and over HTTP from the running job
+# Queries return the emitted values, from the running job and from its recording.
 "$sonde" run -q -- sh -c "for v in 1 2 3; do echo loss \$v; done | '$sonde' put && '$sonde' query --csv avg:0all-sum:loss" >live
 grep -q ',6[[:space:]]*$' live || failed "a query of the running job: $(cat live)"
 "$sonde" query --csv avg:0all-sum:loss | grep -q ',6[[:space:]]*$' || failed "a query of the recording"

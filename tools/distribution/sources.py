@@ -1,6 +1,6 @@
-"""The sources of the libraries that an archive contains: Debian's source packages, whose security
-fixes they include. apt verifies their signatures; the bill of materials names version and checksum
-of each."""
+"""Fetches the sources of the libraries in an archive. They are Debian's source packages, which have
+the security fixes. apt verifies their signatures. The bill of materials has the version and the
+checksum of each."""
 
 import dataclasses
 import functools
@@ -14,10 +14,10 @@ import time
 
 from . import DistributionError, cache_folder, run, say
 
-# Versions of the first suite come first. An archive may lack a version that its index names; then
-# the next one is taken.
+# Versions of the first suite are preferred. If a mirror lacks a version that its index lists, the
+# next one is used.
 SUITES = ("trixie", "bookworm")
-# By the name of Debian's source package: the licence (SPDX) and the files with its text.
+# Debian's source package → the licence (SPDX) and the files with its text.
 LIBRARIES = {
     "zlib": ("Zlib", ["LICENSE"]),
     "libzstd": ("BSD-3-Clause", ["LICENSE"]),
@@ -32,15 +32,15 @@ LIBRARIES = {
 }
 DAY_S = 24 * 3600
 APT_HELPER = "/usr/lib/apt/apt-helper"
-FRESH_S = 7 * DAY_S  # how long apt's answer counts
+FRESH_S = 7 * DAY_S  # after this time, apt looks for newer versions
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
     name: str
     version: str
-    folder: pathlib.Path  # unpacked, with Debian's patches
-    checksum: str  # SHA-256 of the .dsc file, which names those of all other files
+    folder: pathlib.Path  # the unpacked source with Debian's patches
+    checksum: str  # SHA-256 of the .dsc file, which has the checksums of all other files
 
     @property
     def licence(self) -> str:
@@ -57,8 +57,8 @@ class Source:
 
 
 def mirrors() -> dict[str, str]:
-    """Debian's archives that this machine's apt knows: {"": address, "-security": address}.
-    SONDE_DEBIAN_MIRROR replaces the first one."""
+    """Returns the mirrors of Debian in this machine's configuration of apt: {"": address,
+    "-security": address}. SONDE_DEBIAN_MIRROR replaces the first one."""
     found: dict[str, str] = {}
     lines = run(
         [
@@ -82,7 +82,7 @@ def mirrors() -> dict[str, str]:
 
 
 class Apt:
-    """apt with a state of its own: it changes nothing of the machine and needs no root."""
+    """apt with its own state: it changes nothing on the machine and needs no root."""
 
     def __init__(self) -> None:
         self.folder = cache_folder() / "apt"
@@ -112,15 +112,16 @@ def _is_newer(a: str, b: str) -> bool:
 
 
 def _versions(apt: Apt, name: str) -> list[str]:
-    """All that the index names, the newest first."""
+    """Returns all versions in the index, the newest first."""
     text = run(["apt-cache", *apt.options, "showsrc", "--only-source", name])
     found = list(dict.fromkeys(re.findall(r"^Version: (\S+)$", text, re.M)))
     return sorted(found, key=functools.cmp_to_key(lambda a, b: -1 if _is_newer(a, b) else 1))
 
 
 def _unpack(folder: pathlib.Path) -> None:
-    """Debian's format 3.0 (quilt): the upstream archive, and a folder `debian` with patches. The
-    signature of upstream that the .dsc file names is not needed, and may be missing."""
+    """Unpacks Debian's format 3.0 (quilt): the upstream archive, and a folder `debian` with
+    patches. The .dsc file also lists a signature of upstream, which may be missing because it is
+    not needed."""
     [upstream] = folder.glob("*.orig.tar.*[!c]")
     [debian] = folder.glob("*.debian.tar.*")
     source = folder / "source"
@@ -171,8 +172,8 @@ def _fetch_newest(apt: Apt, name: str) -> dict[str, str]:
 
 
 def sources(refresh: bool) -> list[Source]:
-    """All sources, in the order of LIBRARIES. Asks apt for newer versions at most once a week, or
-    with `refresh`."""
+    """Returns all sources, in the order of LIBRARIES. apt looks for newer versions at most once a
+    week, or with `refresh`."""
     index = cache_folder() / "sources.json"
     rows = json.loads(index.read_text()) if index.exists() else []
     old = not rows or time.time() - index.stat().st_mtime > FRESH_S

@@ -1,5 +1,5 @@
-"""A C compiler for both architectures and an old glibc: clang and the symbols of every glibc, as
-the package `ziglang` of PyPI holds them. What it links needs only symbols that GLIBC has."""
+"""A C compiler for both architectures and an old glibc. The package `ziglang` of PyPI has clang and
+the symbols of every glibc. Its programs need only symbols that the version GLIBC has."""
 
 import dataclasses
 import hashlib
@@ -9,15 +9,16 @@ import shutil
 from . import GLIBC, PROJECT, DistributionError, cache_folder, installed_package
 
 ZIG = "0.14.1"
-# Sections, so that the linker drops unused functions; hidden, so that no library of an archive
-# meets a library of the same name in the user's program. Unwind tables are a tenth of the size;
-# libsonde keeps its own.
+# Functions are in separate sections, so that the linker drops unused ones. Symbols are hidden, so
+# that libraries of an archive do not conflict with the same libraries in a user's program. Unwind
+# tables would be a tenth of the size; libsonde keeps its own.
 FLAGS = (
     "-O2 -g0 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections "
     "-fstack-protector-strong -fno-sanitize=undefined -fno-asynchronous-unwind-tables"
 ).split()
-# Meson asks for the macros of standard input, of which zig has to know the language, and for the
-# name of the linker, which is lld. It names folders of libraries that zig finds by itself.
+# A wrapper of zig for Meson. Meson asks for the predefined macros with an input whose language zig
+# does not know, and for the name of the linker, which is lld. Meson also passes folders of
+# libraries that zig finds by itself.
 COMPILER = """#!/bin/sh
 case "$*" in
 "-E -dM -") set -- -x c "$@" ;;
@@ -37,7 +38,7 @@ exec env {caches} "{zig}" cc -target {target} "$@"
 @dataclasses.dataclass(frozen=True)
 class Toolchain:
     architecture: str
-    folder: pathlib.Path  # with cc, ar, ranlib, ld, objcopy, strip
+    folder: pathlib.Path  # contains cc, ar, ranlib, ld, objcopy, strip
 
     @property
     def triple(self) -> str:
@@ -47,7 +48,7 @@ class Toolchain:
         return self.folder / name
 
     def identity(self) -> str:
-        """Changes when the tools make other code."""
+        """Returns a text that changes when the tools would produce other code."""
         text = f"{ZIG} {self.architecture} {GLIBC} {FLAGS}"
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -77,7 +78,7 @@ def toolchain(architecture: str) -> Toolchain:
 
 
 def meson_cross_file(tools: Toolchain, prefix: pathlib.Path, wrapper: list[str]) -> str:
-    """The description of the machine for Meson. `wrapper` runs programs of the architecture."""
+    """Returns Meson's description of the machine. `wrapper` runs programs of the architecture."""
     ccache = shutil.which("ccache")
     compiler = ([ccache] if ccache else []) + [str(tools.tool("cc"))]
     binaries = {name: [str(tools.tool(name))] for name in ("ar", "ld", "objcopy", "strip")}
@@ -98,7 +99,7 @@ def meson_cross_file(tools: Toolchain, prefix: pathlib.Path, wrapper: list[str])
         arguments.append("-mno-outline-atomics")
     link = ["-Wl,--gc-sections", "-s"]
     if tools.architecture == "x86_64":
-        link.append(f"{prefix}/lib/libcpuinfo.a")  # taken by what asks for the processor's model
+        link.append(f"{prefix}/lib/libcpuinfo.a")  # for __builtin_cpu_supports()
     return "\n".join(
         [
             *lines,

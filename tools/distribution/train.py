@@ -1,4 +1,4 @@
-"""A program as users write it; it also prints the page of its job, for smoke.sh."""
+"""A program for smoke.sh, like those of users; it also prints the page of its job."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
-"""What finished archives promise, read from the files themselves: symbols of the C library, needed
-libraries, exported names, paths of the machine that built them, sizes."""
+"""Checks the promises of archives in the finished files: required symbols of the C library, needed
+libraries, exported names, no paths of the machine that built them, sizes."""
 
 import json
 import pathlib
@@ -9,7 +9,7 @@ import sys
 
 from . import GLIBC, DistributionError, installed_package, run, say
 
-# The C library's own, and ours.
+# The libraries of the C library, and those of sonde.
 NEEDED = re.compile(
     r"(lib(c|m|dl|pthread|rt)|ld-linux-(x86-64|aarch64)|libsonde(_client)?)\.so\.\d+"
 )
@@ -46,7 +46,8 @@ def _faults(path: pathlib.Path, architecture: str) -> list[str]:
     ]
     for folder in re.findall(r"\(RU?N?PATH\).*\[(.*)\]", dynamic):
         faults += [f"searches {f}" for f in folder.split(":") if not f.startswith("$ORIGIN")]
-    if ".so" in path.name and path.parent.name != "sonde":  # the tracers' names are those they wrap
+    # The tracers in lib/sonde export the names of the functions that they wrap.
+    if ".so" in path.name and path.parent.name != "sonde":
         symbols = run(["nm", "-D", "--defined-only", path]).split()[2::3]
         strange = [name for name in symbols if not EXPORTED.fullmatch(name)]
         faults += [f"exports {', '.join(strange[:5])} ({len(strange)} names)"] if strange else []
@@ -54,7 +55,7 @@ def _faults(path: pathlib.Path, architecture: str) -> list[str]:
 
 
 def verify_files(files: pathlib.Path, architecture: str, secret_paths: list[pathlib.Path]) -> None:
-    """Raises if a promise is broken. `secret_paths` must not be in any file."""
+    """Raises an error if a promise is broken. No file may contain one of `secret_paths`."""
     faults = []
     elf = _elf_files(files)
     for path in elf:

@@ -74,7 +74,7 @@ export class Chart {
     this.unit = metric.kind === 'counter' ? format.rateUnit(metric.unit) : metric.unit;
     this.now = h('span', { class: 'now' });
     this.about = h('span', { class: 'about', title: 'median, least and greatest; a click shows the lines' });
-    this.canvas = h('canvas', { role: 'img', 'aria-label': `${metric.name}: not asked for yet` });
+    this.canvas = h('canvas', { role: 'img', 'aria-label': `${metric.name}: not requested yet` });
     const title = metric.kind === 'counter' ? metric.name.replace(/_total$/, '') : metric.name;
     this.element = h(
       'figure',

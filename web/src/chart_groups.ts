@@ -16,7 +16,7 @@ export class ChartGroups {
   private readonly charts = new Map<string, Chart>();
   private readonly opened = new Set<string>(); // groups that show all their metrics
   private readonly observer = new IntersectionObserver((entries) => this.saw(entries), { rootMargin: '200px' });
-  observed = false; // the browser has said which charts are in sight
+  observed = false; // the browser has reported which charts are visible
   private metrics: Metric[] = [];
   private search = '';
 
@@ -99,7 +99,7 @@ export class ChartGroups {
     return [...this.charts.values()].filter((c) => c.element.isConnected && (c.visible || c.element.hidden));
   }
 
-  // The charts that the window shows now, without the margin that is loaded before a person scrolls to it.
+  // The charts that the window shows now, without the margin that is loaded in advance.
   onScreen(): Set<Chart> {
     const shows = ({ top, bottom }: DOMRect) => bottom > 0 && top < innerHeight;
     return new Set(this.inSight().filter((c) => shows(c.element.getBoundingClientRect())));
@@ -109,7 +109,7 @@ export class ChartGroups {
     return [...this.charts.values()].filter((c) => c.element.isConnected && c.visible && !c.element.hidden);
   }
 
-  // Adds the tags of the loaded lines, as key=value, until `all` has `most` of them.
+  // Adds the tags of the loaded lines to `all`, as key=value, until it has `most` of them.
   addTags(all: Set<string>, most: number): void {
     for (const chart of this.charts.values())
       for (const line of chart.lines) {

@@ -12,9 +12,9 @@ export interface Side extends Run {
 // A run in the data.
 export interface Run {
   job: string;
-  from: number; // milliseconds: its start
-  to: number; // its newest point
-  live: boolean; // it goes on
+  from: number; // milliseconds: the start of the run
+  to: number; // the newest point of the run
+  live: boolean; // the job is running
 }
 
 // The runs in the data, the oldest first; runs without points cannot be shown.
@@ -29,7 +29,7 @@ export function runsOf(nodes: Node[], status: Status | null): Run[] {
     run.to = Math.max(run.to, n.last_ns / 1e6);
   }
   const runs = [...by.values()];
-  // The command's own start counts if it is known for all. The agent's first samples are a little
+  // Uses the starts of the commands if all are known, because the agents' first samples are a little
   // earlier.
   const starts = runs.map((r) => status?.runs.find((s) => s.job === r.job)?.start_ns);
   if (starts.every((s) => s !== undefined)) runs.forEach((r, i) => (r.from = Math.min(r.to, starts[i]! / 1e6)));

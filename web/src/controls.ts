@@ -21,7 +21,7 @@ export class Controls {
   readonly element: HTMLElement;
   readonly tagNames = h('datalist', { id: 'tags' });
   readonly search = h('input', { type: 'search', placeholder: 'search  /', 'aria-label': 'search the metrics', spellcheck: 'false' });
-  private readonly filter = h('input', { type: 'text', placeholder: 'filter: host=n1', 'aria-label': 'filter by tags, as host=n1', list: 'tags', spellcheck: 'false' });
+  private readonly filter = h('input', { type: 'text', placeholder: 'filter: host=n1', 'aria-label': 'filter by tags, such as host=n1', list: 'tags', spellcheck: 'false' });
   private readonly lasts = h('select', { 'aria-label': 'time range' });
   private readonly pause: HTMLButtonElement;
 

@@ -63,3 +63,10 @@ export function onBrush(
   canvas.addEventListener('pointerup', end);
   canvas.addEventListener('pointercancel', () => (start = null));
 }
+
+// Scrolls to a section, and gives the keyboard to its canvas.
+export function goTo(section: HTMLElement, canvas: HTMLElement): void {
+  if (section.hidden) return;
+  section.scrollIntoView({ block: 'start' });
+  canvas.focus({ preventScroll: true });
+}

@@ -19,7 +19,7 @@ export class EventsData {
     this.spansAsked = '';
   }
 
-  // For the whole run.
+  // Events of the whole run.
   async loadAnnotations({ whole, sides }: Situation): Promise<void> {
     const { from, to } = sides ? { from: Math.min(...sides.map((s) => s.from)), to: Math.max(...sides.map((s) => s.to)) } : whole;
     const answer = await this.loader.guarded(() => this.source.annotations(from, to + 1000));
@@ -32,7 +32,7 @@ export class EventsData {
       });
   }
 
-  // For the range; undefined: the current ones are still valid, or the request failed.
+  // Events of the range; undefined: the current ones are still valid, or the request failed.
   async loadSpans(s: Situation): Promise<Span[] | undefined> {
     const { range, sides } = s;
     const key = s.follows ? `${Date.now()}` : `${range.from} ${range.to} ${filterText(s.filter)} ${(sides ?? []).map((x) => x.job).join(' ')}`;

@@ -102,7 +102,7 @@ export class ExportDialog {
   constructor(copy: (text: string) => void) {
     const button = (text: string, click: () => void) => h('button', { type: 'button', click }, text);
     this.element.append(
-      h('h2', {}, 'Export what is seen'),
+      h('h2', {}, 'Export the visible charts'),
       h('p', {}, this.which, button('PNG', () => void this.png()), button('CSV', () => this.csv())),
       h('p', {}, 'These lines print the same numbers:'),
       h('p', {}, this.lines),
@@ -115,7 +115,7 @@ export class ExportDialog {
   open(charts: Chart[], first: Chart | null, scene: Scene): void {
     this.charts = charts;
     this.scene = scene;
-    this.which.replaceChildren(h('option', { value: '' }, `all ${charts.length} charts in sight`), ...charts.map((c) => h('option', { value: c.metric.name }, c.metric.name)));
+    this.which.replaceChildren(h('option', { value: '' }, `all ${charts.length} visible charts`), ...charts.map((c) => h('option', { value: c.metric.name }, c.metric.name)));
     this.which.value = first && charts.includes(first) ? first.metric.name : '';
     this.update();
     this.element.showModal();

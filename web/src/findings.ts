@@ -15,7 +15,7 @@ export interface Finding {
   span?: string;
   host?: string; // the node of the problem
   tags: Record<string, string>;
-  now: boolean; // it still holds
+  now: boolean; // the finding still holds
 }
 
 const LINES = 3;
@@ -31,7 +31,7 @@ export function memberText(tags: Record<string, string>): string {
 // The run of a finding, and its times: those of a compared run are shifted, and count from the
 // start.
 export interface Place {
-  job: string; // its name if there are several runs; '': the only one
+  job: string; // name of the run if there are several; '': there is only one
   shift: number;
   clock(t: number): string;
 }
@@ -47,7 +47,7 @@ function slowOrSilent(f: FindingAnswer, place: Place): Finding {
   return {
     text:
       f.state === 'silent'
-        ? `${who} gives no value of ${what} ${when}; it gave ${f.values}, and the others go on with at least ${f.others}`
+        ? `${who} has given no value of ${what} ${when}: it has ${f.values} values, the others at least ${f.others}`
         : `${who} ${now ? 'is' : 'was'} ${format.value(f.factor, '')} times as slow as ${than} in ${what}, ${when}`,
     from,
     to,

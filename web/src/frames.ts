@@ -29,7 +29,7 @@ export class Pace {
     const step = nowMs - this.last;
     this.last = nowMs;
     if (!onward) return;
-    const again = this.late; // of several late frames in a row, the first one tells what a frame can draw
+    const again = this.late; // of several late frames in a row, the first one shows how much a frame can draw
     this.late = step > LATE_MS;
     if (this.late) {
       if (!again) this.bound = Math.max(1, this.most - 1);

@@ -18,7 +18,7 @@ export interface Row {
   mean: number;
   last: number;
   members?: Row[]; // of a group, whose name is in `host`
-  open?: boolean; // … the rows of its nodes are below it
+  open?: boolean; // … and the rows of its nodes are shown below it
 }
 
 // The row that shows a node: its own, or that of its closed group; -1: none does.
@@ -117,9 +117,9 @@ export class HeatMap {
     node(host: string): void;
     metric(name: string): void;
     sort(by: View['heatSort']): void;
-    hide(): void; // and show again
-    groups(): void; // on and off
-    group(name: string): void; // open and closed
+    hide(): void; // hides the map, or shows it again
+    groups(): void; // switches groups on or off
+    group(name: string): void; // opens or closes a group
   }) {
     for (const [value, text] of [
       ['name', 'by name'],
@@ -165,7 +165,7 @@ export class HeatMap {
     );
   }
 
-  // What the buttons say. `groupable`: groups would say more than nodes do.
+  // Sets the texts of the buttons. `groupable`: whether groups make sense for these nodes.
   show(view: View, groupable: boolean): void {
     this.tools.hidden = this.canvas.hidden = view.heatHidden;
     this.title.setAttribute('aria-expanded', String(!view.heatHidden));
@@ -173,7 +173,7 @@ export class HeatMap {
     this.grouping.setAttribute('aria-pressed', String(view.heatGroups !== null));
   }
 
-  // Rows up and down, times left and right.
+  // Arrow keys: up and down choose a row, left and right a time.
   private key(e: KeyboardEvent, events: { hover(t: number | null): void }): void {
     const moves: Record<string, [number, number]> = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] };
     const move = moves[e.key];
@@ -190,14 +190,14 @@ export class HeatMap {
     e.preventDefault();
   }
 
-  // Takes the room of `nodes` rows before their data are there, so that nothing below moves later.
+  // Reserves the height of `nodes` rows before their data arrive, so that the parts below do not move.
   reserve(nodes: number): void {
     if (this.rows.length) return;
     this.fit(nodes);
     this.canvas.style.height = `${Math.ceil(nodes / this.perRow) * this.rowHeight + BOTTOM}px`;
   }
 
-  // Groups are there to be read: their rows have names, however high the map becomes.
+  // The rows of groups are always high enough for their names, however high the map becomes.
   private fit(nodes: number): void {
     if (this.rows.some((r) => r.members)) {
       this.rowHeight = Math.max(NAMED, Math.min(24, Math.floor(HEIGHT_MAX / nodes)));

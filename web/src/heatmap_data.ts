@@ -21,7 +21,7 @@ export class HeatMapData {
   private lines: Line[] = [];
   private asked = '';
   private askedAt = 0;
-  private arranged = ''; // how the rows are sorted and grouped
+  private arranged = ''; // the order and the grouping of the rows
   private busy = false;
 
   constructor(

@@ -53,7 +53,7 @@ export class Job {
     return this.metrics.some((m) => m.name === metric);
   }
 
-  // The user's own metrics are most informative.
+  // The first metric of the program, because it says most about the job; else the processor.
   overviewMetric(): Metric | undefined {
     return this.metrics.find((m) => !m.source) ?? this.metrics.find((m) => m.name === 'cpu_percent') ?? this.metrics[0];
   }
@@ -86,6 +86,14 @@ export class Job {
 
 function folderOf(path: string): string {
   return path.replace(/\/[^/]*$/, '');
+}
+
+// The nodes that the server knows without a request to them; their times are those of its own data.
+export function connectedNodes(status: Status): Node[] {
+  const { job, first_ns, last_ns } = status;
+  const own = status.files.flatMap((f) => f.host ?? []);
+  const others = (status.hub?.nodes ?? []).filter((n) => n.connected).map((n) => n.host);
+  return [...new Set([...own, ...others])].map((host) => ({ host, job, state: 'live', series: 0, first_ns, last_ns }));
 }
 
 // The first and the last point of all nodes, nanoseconds.

@@ -13,8 +13,8 @@ export const KEYS: [string, string][] = [
   ['g', 'nodes'],
   ['s', 'spans'],
   ['c', 'compare two runs'],
-  ['e', 'export what is seen'],
-  ['← → ↑ ↓', 'in a chart the cross-hair, among nodes and spans the next one; Enter chooses it'],
+  ['e', 'export the visible charts'],
+  ['← → ↑ ↓', 'move the cross-hair of a chart, or choose among nodes and spans; Enter selects'],
   ['t', 'dark or light'],
   ['?', 'this list'],
 ];

@@ -89,7 +89,7 @@ export class Loader {
     this.changed(null);
   }
 
-  // True if a request makes sense now.
+  // Whether a request has a chance of success now.
   open(): boolean {
     return this.connection.state === 'ok' || (this.connection.state === 'lost' && Date.now() >= this.connection.retryAt);
   }
@@ -131,7 +131,7 @@ export class Loader {
 
   private async ask(charts: Chart[], s: Situation): Promise<void> {
     const generation = this.generation;
-    // Half a screen more on each side, for panning, but not beyond the ends.
+    // Half a screen more on each side, for panning, but not beyond the ends of the run.
     const width = s.range.to - s.range.from;
     const wide: Range = s.follows
       ? s.range
@@ -158,7 +158,7 @@ export class Loader {
         chart.sourceSeries = own.reduce((n, c) => (c.query % QUERIES_A_SIDE === 0 ? n + (chart.mode === 'band' ? c.sourceSeries : 1) : n), 0);
         chart.setData(s.sides ? this.sideLines(chart, own, s.sides, range.to) : this.linesOf(chart, own, range.to, s.follows));
         this.changed(chart);
-        // The guess was wrong, so the other mode is requested at once.
+        // The guess of the mode was wrong, so requests the other mode at once.
         if (this.modeOf(chart, s) !== chart.mode) void this.ask([chart], this.situation());
       });
     }
@@ -284,7 +284,7 @@ export class Loader {
       line = { key, tags, t: [], mean: [], low: [], high: [] };
       chart.setData([...chart.lines, line]);
       chart.sourceSeries = chart.lines.length;
-      if (chart.sourceSeries > LINES_MAX) chart.asked = null; // becomes a band
+      if (chart.sourceSeries > LINES_MAX) chart.asked = null; // the chart becomes a band
     }
     const name = `${chart.metric.name} ${key}`;
     let tail = tails.get(name);

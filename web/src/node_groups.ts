@@ -28,7 +28,7 @@ export function groupsOf(hosts: string[]): Map<string, string[]> {
   }
 }
 
-// Whether groups say more than nodes do.
+// Whether the nodes form several groups, and groups at least halve the number of rows.
 export function groupable(hosts: string[]): boolean {
   const { size } = groupsOf(hosts);
   return size > 1 && size <= hosts.length / 2;

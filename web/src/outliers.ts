@@ -13,7 +13,7 @@ import type { Source } from './source';
 
 export const OUTLIERS_MAX = 3;
 const SERIES_MIN = 9; // fewer are drawn as lines
-const SERIES_MAX = 2000; // more would be too many bytes for a choice
+const SERIES_MAX = 2000; // a choice among more would transfer too many bytes
 const FAR = 6; // robust standard deviations
 const MAD_OF_NORMAL = 0.6745; // the median absolute deviation of normal noise, per standard deviation
 const SPREAD_LEAST = 0.01; // of the median: nearly equal values have no outliers
@@ -48,7 +48,7 @@ export function meanOf(column: Column): number {
 }
 
 interface State {
-  key: string; // of what the choice is about
+  key: string; // identifies the query and the range of the choice
   chosenAt: number; // milliseconds of Date.now()
   linesAt: number;
   tags: Record<string, string>[];
@@ -64,7 +64,7 @@ export class OutliersData {
     private readonly changed: (chart: Chart) => void,
   ) {}
 
-  // Brings what is due of these charts.
+  // Requests the outliers of these charts that are due.
   async load(charts: Iterable<Chart>, s: Situation): Promise<void> {
     await Promise.all([...charts].map((chart) => this.loadOne(chart, s)));
   }
@@ -118,7 +118,7 @@ export class OutliersData {
 
   private async lines(chart: Chart, s: Situation, all: Record<string, string>[], from: number): Promise<Line[] | undefined> {
     const questions = all.map((tags) => this.question(chart, chart.intervalMs, { ...s.filter, ...tags }));
-    // A tag that no expression can name would select other series, too.
+    // Leaves out lines with a tag that no expression can name: their queries would select other series, too.
     const sound = questions.filter((_, i) => braceable(all[i]!).length === Object.keys(all[i]!).length);
     const columns = sound.length ? await this.loader.guarded(() => this.source.query(sound, from, s.range.to)) : [];
     if (!columns) return undefined;

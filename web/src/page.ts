@@ -5,7 +5,7 @@ import { Chart, Shown } from './chart';
 import { ChartGroups } from './chart_groups';
 import { CompareBar, runsOf, Side, sidesOf, wholeOf } from './compare';
 import { Controls } from './controls';
-import { h, say } from './dom';
+import { goTo, h, say } from './dom';
 import { EventsData, passes } from './events_data';
 import { commands, ExportDialog, Scene } from './export';
 import { Finding, FindingStrip } from './findings';
@@ -15,25 +15,23 @@ import { Frames, Part } from './frames';
 import { Header } from './header';
 import { HeatMap } from './heatmap';
 import { HeatMapData } from './heatmap_data';
-import { Job } from './job';
+import { connectedNodes, Job } from './job';
 import { KeyList, onKeys } from './keyboard';
 import type { Line } from './lines';
 import { Loader, Situation } from './loader';
 import { annotationAt, nextMark } from './marks';
+import { MetricsData } from './metrics_data';
 import { EMPTY, filterText, fromHash, panned, Range, toHash, View, zoomed } from './model';
 import { OutliersData } from './outliers';
 import { Overview } from './overview';
 import { OverviewData } from './overview_data';
 import { expression } from './plan';
-import type { Source } from './source';
+import type { Metric, Node, Source, Status } from './source';
 import { Placed, Spans } from './spans';
 import { ConnectionBanner, NoPoint } from './states';
 import { readTheme, toggle } from './theme';
 
 const LIVE_MS = 2000; // between two requests for the job's state: status, annotations, spans
-// between two lists of metrics with many nodes, because each node has to be asked
-const METRICS_MANY_MS = 15000;
-const METRICS_MANY_NODES = 16;
 const IDLE_MS = 10000; // between two checks that the server of a recording still runs
 const RECENT_S = 900; // the initial range of a long running job
 const SAID_MS = 6000; // time for which a note is shown
@@ -43,7 +41,6 @@ export class Page {
   private readonly job = new Job();
   private view: View = fromHash(location.hash);
   private sides: Side[] | null = null;
-  private metricsAt = 0;
   private hover: number | null = null;
   private brush: Range | null = null;
   private selection: { range: Range; label: string } | null = null;
@@ -115,6 +112,7 @@ export class Page {
 
   // ---- data
 
+  private readonly metricsData: MetricsData;
   private readonly overviewData: OverviewData;
   private readonly heatData: HeatMapData;
   private readonly outliersData: OutliersData;
@@ -127,6 +125,7 @@ export class Page {
       () => this.situation(),
       (chart) => (chart ? this.frames.mark(chart) : this.redraw()),
     );
+    this.metricsData = new MetricsData(source, this.loader);
     this.overviewData = new OverviewData(source, this.loader, this.overview);
     this.heatData = new HeatMapData(source, this.loader, this.heat);
     this.outliersData = new OutliersData(source, this.loader, (chart) => this.frames.mark(chart));
@@ -168,14 +167,8 @@ export class Page {
   }
 
   private async run(): Promise<void> {
-    let first = true;
     for (;;) {
       await this.tick();
-      if (first && this.job.status) {
-        first = false;
-        const whole = this.whole();
-        if (this.job.live && !location.hash && whole.to - whole.from > RECENT_S * 1000 * 1.5) this.set({ last: RECENT_S });
-      }
       const pause = this.loader.connection.state === 'lost' ? 250 : this.job.live || !this.job.nodes.length ? LIVE_MS : IDLE_MS;
       await new Promise((go) => setTimeout(go, pause));
     }
@@ -187,24 +180,17 @@ export class Page {
     const { job, source, loader } = this;
     if (document.hidden && job.status) return;
     if (loader.open()) {
-      const [status, nodes, metrics] = await Promise.all([
-        loader.guarded(() => source.status()),
-        loader.guarded(() => source.nodes()),
-        this.metricsDue() ? loader.guarded(() => source.metrics()) : { metrics: job.metrics },
-      ]);
+      const soon = loader.guarded(() => source.nodes());
+      const [status, metrics] = await Promise.all([loader.guarded(() => source.status()), this.metricsData.request(job)]);
+      // The first charts do not wait until each node has answered.
+      const first = status && metrics?.partial && !job.status && !this.view.runs.length;
+      const early = first ? this.showJob(status, connectedNodes(status), metrics.metrics) : null;
+      const nodes = await soon;
       if (status && nodes && metrics) {
-        job.takeStatus(status, nodes.nodes, source.now());
-        say(this.about, job.about());
-        document.documentElement.dataset.live = String(job.live);
-        this.updateSides();
-        if (job.takeMetrics(metrics.metrics)) {
-          this.metricNames.replaceChildren(...job.metrics.map((m) => h('option', { value: m.name })));
-          this.charts.layOut(job.metrics, this.view.search);
-        }
-        const s = this.situation();
+        if (early) this.takeStatus(status, nodes.nodes);
         // With many nodes, each request costs one message per node, so the charts come first.
-        await Promise.all([this.overviewData.load(job, s), this.loadHeat(), this.load()]);
-        await Promise.all([this.events.loadAnnotations(s), this.takeDropped(), this.loadSpans()]);
+        await (early ?? this.showJob(status, nodes.nodes, metrics.metrics));
+        await Promise.all([this.events.loadAnnotations(this.situation()), this.takeDropped(), this.loadSpans(), metrics.partial && this.takeAllMetrics()]);
         await loader.poll(this.charts.wanted());
       }
     }
@@ -212,10 +198,36 @@ export class Page {
     this.redraw();
   }
 
-  private metricsDue(): boolean {
-    const due = this.job.nodes.length <= METRICS_MANY_NODES || Date.now() - this.metricsAt >= METRICS_MANY_MS;
-    if (due) this.metricsAt = Date.now();
-    return due;
+  private async showJob(status: Status, nodes: Node[], metrics: Metric[]): Promise<void> {
+    this.takeStatus(status, nodes);
+    this.takeMetrics(metrics);
+    await Promise.all([this.overviewData.load(this.job, this.situation()), this.loadHeat(), this.load()]);
+  }
+
+  private takeStatus(status: Status, nodes: Node[]): void {
+    const first = !this.job.status;
+    this.job.takeStatus(status, nodes, this.source.now());
+    if (first) this.chooseRange();
+    say(this.about, this.job.about());
+    document.documentElement.dataset.live = String(this.job.live);
+    this.updateSides();
+  }
+
+  // The end of a long running job, unless the address names a range.
+  private chooseRange(): void {
+    const { from, to } = this.whole();
+    if (this.job.live && !location.hash && to - from > RECENT_S * 1000 * 1.5) this.setView({ last: RECENT_S });
+  }
+
+  private takeMetrics(metrics: Metric[]): void {
+    if (!this.job.takeMetrics(metrics)) return;
+    this.metricNames.replaceChildren(...metrics.map((m) => h('option', { value: m.name })));
+    this.charts.layOut(metrics, this.view.search);
+  }
+
+  private async takeAllMetrics(): Promise<void> {
+    this.takeMetrics((await this.metricsData.all())?.metrics ?? this.job.metrics);
+    await Promise.all([this.loadHeat(), this.load()]);
   }
 
   private async takeDropped(): Promise<void> {
@@ -311,10 +323,14 @@ export class Page {
     };
   }
 
-  private set(change: Partial<View>): void {
+  private setView(change: Partial<View>): void {
     this.view = { ...this.view, ...change };
     const hash = toHash(this.view);
     if (hash !== location.hash) history.replaceState(null, '', location.pathname + location.search + hash);
+  }
+
+  private set(change: Partial<View>): void {
+    this.setView(change);
     this.viewChanged('search' in change || 'filter' in change);
   }
 
@@ -423,7 +439,7 @@ export class Page {
   private export(): void {
     const seen = this.charts.wanted().filter((c) => !c.element.hidden && c.hasData());
     if (!seen.length) {
-      say(this.note, 'no chart is in sight that could be exported');
+      say(this.note, 'there is no visible chart to export');
       return;
     }
     this.exporting.open(seen, seen.find((c) => c.element === document.activeElement) ?? null, this.scene());
@@ -485,7 +501,7 @@ export class Page {
       await navigator.clipboard.writeText(text);
       say(this.note, said);
     } catch {
-      say(this.note, text); // not allowed, as over plain HTTP: the user copies it manually
+      say(this.note, text); // the browser refused, for example over plain HTTP: the user copies the text
     }
     setTimeout(() => say(this.note, ''), SAID_MS);
   }
@@ -573,12 +589,6 @@ export class Page {
       sides: this.sides,
     };
   }
-}
-
-function goTo(section: HTMLElement, canvas: HTMLElement): void {
-  if (section.hidden) return;
-  section.scrollIntoView({ block: 'start' });
-  canvas.focus({ preventScroll: true });
 }
 
 declare global {

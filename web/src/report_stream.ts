@@ -94,7 +94,7 @@ export class TaskStream {
     }
     const small = this.rows.reduce((n, r) => n + r.bins.reduce((m, b) => m + b.tasks.length, 0), 0);
     const seen = small + this.rows.reduce((n, r) => n + r.boxes.length, 0);
-    const binned = small ? `; ${format.count(small)} of them are narrower than a pixel and drawn together: the colour is that of the longest prefix, the fuller the busier` : '';
+    const binned = small ? `; ${format.count(small)} of them are narrower than a pixel and drawn together, in the colour of the longest prefix; a busier pixel is fuller` : '';
     say(this.about, `${format.count(seen)} tasks in ${format.duration((range.to - range.from) / 1000)}, a row for each thread${binned}`);
   }
 

@@ -7,7 +7,7 @@ import { braceable, expression, type Question } from './plan';
 import {
   Annotation,
   FindingsAnswer,
-  Metric,
+  MetricsAnswer,
   Missing,
   Node,
   Refused,
@@ -30,7 +30,7 @@ export class ServerClock {
     const said = date ? Date.parse(date) : NaN;
     if (Number.isNaN(said)) return;
     const ahead = said - nowMs;
-    // A difference of up to a second may be the truncation; a larger one is a clock that was set.
+    // A difference of up to a second comes from truncation; a larger one means that a clock was set.
     if (this.aheadMs === null || ahead > this.aheadMs || ahead < this.aheadMs - 1500) this.aheadMs = ahead;
   }
 
@@ -79,7 +79,7 @@ export class Watchdog {
     }
   }
 
-  // One question at a time, for all that wait.
+  // Sends one request at a time; all waiting requests share its answer.
   private ask(): Promise<void> {
     this.asking ??= this.healthy(AbortSignal.timeout(this.patienceMs))
       .then(() => undefined)
@@ -122,7 +122,7 @@ export class Server implements Source {
 
   status = () => this.json<Status>('status', SHORT_MS);
   nodes = () => this.json<{ nodes: Node[] } & Missing>('nodes', SHORT_MS);
-  metrics = () => this.json<{ metrics: Metric[] } & Missing>('metrics', SHORT_MS);
+  metrics = (own = false) => this.json<MetricsAnswer>(own ? 'metrics?own' : 'metrics', SHORT_MS);
   series = (metric: string, limit: number) =>
     this.json<{ total: number; series: Series[] }>(`series?latest&limit=${limit}&match=${encodeURIComponent(metric)}`);
   findings = () => this.json<FindingsAnswer>('findings');

@@ -42,6 +42,10 @@ export interface Metric {
   level: number;
   source?: string; // set for a built-in metric
 }
+export interface MetricsAnswer extends Missing {
+  metrics: Metric[];
+  partial?: boolean; // other nodes may have more
+}
 export interface Series {
   metric: string;
   tags: Record<string, string>;
@@ -69,9 +73,9 @@ export interface FindingAnswer {
   job?: string;
   tags: Record<string, string>;
   state: 'slow' | 'was slow' | 'silent';
-  factor?: number; // of a silent one: neither it nor `against`
+  factor?: number; // a silent member has neither `factor` nor `against`
   against?: 'others' | 'own best';
-  values?: number; // of a silent one; `others`: the fewest of those that go on
+  values?: number; // of a silent member; `others`: the fewest values of a member that goes on
   others?: number;
   rounds: number;
   since_ns: number;
@@ -94,11 +98,12 @@ export class Refused extends Error {}
 // Every request of the page. A promise is rejected with Unauthorized, with Refused, or with a
 // TypeError if the source does not answer: the page then tries again (loader.ts).
 export interface Source {
-  readonly requests: number; // number of requests since the page was loaded
+  readonly requests: number; // since the page was loaded
   now(): number; // the source's clock, milliseconds since the epoch
   status(): Promise<Status>;
   nodes(): Promise<{ nodes: Node[] } & Missing>;
-  metrics(): Promise<{ metrics: Metric[] } & Missing>;
+  // `own`: only metrics of the server's node, which the server knows at once.
+  metrics(own?: boolean): Promise<MetricsAnswer>;
   // The series of a metric, with their newest values.
   series(metric: string, limit: number): Promise<{ total: number; series: Series[] }>;
   findings(): Promise<FindingsAnswer>;

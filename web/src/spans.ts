@@ -14,7 +14,7 @@ export const SPANS_MAX = 5000; // maximum number in a request
 export interface Placed {
   span: Span;
   from: number; // milliseconds
-  to: number; // for an open span: now
+  to: number; // of an open span: now
   open: boolean;
   lane: string;
   depth: number;

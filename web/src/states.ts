@@ -33,7 +33,7 @@ export class NoPoint {
     if (nothing && !this.element.firstChild)
       this.element.append(
         h('h2', {}, 'No point yet'),
-        h('p', {}, 'Whatever is measured appears here by itself. At level 1 that is what the program emits: ', h('code', {}, 'echo "loss 0.5" | sonde put')),
+        h('p', {}, 'Metrics appear here as soon as they have points. At level 1, only the program emits metrics: ', h('code', {}, 'echo "loss 0.5" | sonde put')),
       );
     return nothing;
   }

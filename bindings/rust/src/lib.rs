@@ -14,8 +14,8 @@
 //! call. A *cell* (`set`, `add`) is updated in place, and the agent samples it: for hot loops.
 //!
 //! The promises of sonde.h hold: all functions are thread-safe, none blocks, panics or fails, and
-//! without `sonde run` each emitting call is one branch. If the agent cannot keep up, libsonde drops
-//! the newest points and counts them ([`dropped`]). Text ends at its first NUL.
+//! without `sonde run` each emitting call is one branch. If the agent cannot keep up, libsonde
+//! drops the newest points and counts them ([`dropped`]). Text ends at its first NUL.
 
 mod ffi;
 mod metric;

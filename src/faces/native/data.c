@@ -187,6 +187,8 @@ static int write_metric(const struct service *service, struct json_writer *w, st
     return 0;
 }
 
+// `own` leaves out the metrics that only other nodes have, and asks no node: a page shows these at
+// once, and all of them later.
 static int write_metrics(struct service *service, struct request *r, struct reading *d,
                          struct json_writer *w, struct error *e)
 {
@@ -195,8 +197,11 @@ static int write_metrics(struct service *service, struct request *r, struct read
     struct query_series_filter f = {.from_ns = INT64_MIN};
     const struct query_listed *all;
     size_t count = 0;
-    int rc = service->reads.hub ? reading_series(d, &f, &all, &count, e) : 0;
+    bool own = service->reads.hub && request_flag(r, "own");
+    int rc = service->reads.hub && !own ? reading_series(d, &f, &all, &count, e) : 0;
     request_parameter(r, "q", &q);
+    if (own)
+        json_key_bool(w, "partial", true);
     json_key(w, STR("metrics"));
     json_begin_array(w);
     // Metrics of our own files come first, because they need not have series.
@@ -463,11 +468,11 @@ static int write_events(struct service *service, struct request *r, struct readi
                            .kind = kind,
                            .shift_ns = service->shift_ns,
                            .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
-    struct store_events_wanted wanted = {
+    struct store_event_selection selection = {
         .kinds = 1u << kind, .unfinished = kind == STORE_SPAN && request_flag(r, "unfinished")};
     l.job_tag = request_flag(r, "job_tag");
     l.job = l.job_tag && !d->view.labels ? native_job(d) : STR("");
-    int rc = native_times(service, r, &wanted.from_ns, &wanted.to_ns, e);
+    int rc = native_times(service, r, &selection.from_ns, &selection.to_ns, e);
     if (!rc)
         rc = read_limit(r, NATIVE_EVENTS_MAX, &l.limit, e);
     request_parameter(r, "name", &l.name);
@@ -486,9 +491,9 @@ static int write_events(struct service *service, struct request *r, struct readi
         return rc;
     json_key(w, kind == STORE_SPAN ? STR("spans") : STR("annotations"));
     json_begin_array(w);
-    wanted.name = l.name;
-    wanted.most = l.tag_count ? 0 : l.limit; // nodes do not filter by tags
-    rc = reading_events(d, &wanted, write_event, &l, e);
+    selection.name = l.name;
+    selection.most = l.tag_count ? 0 : l.limit; // nodes do not filter by tags
+    rc = reading_events(d, &selection, write_event, &l, e);
     json_end_array(w);
     if (l.late)
         return error_set(e, -ETIMEDOUT, "reading the events took too long (limit query_deadline)");

@@ -222,7 +222,7 @@ static void write_file(const struct dumping *d, const struct ask_copy_file *f, c
     }
     json_key_string(w, "state", str_of(problem ? "failed" : ways[f->way]));
     json_key_u64(w, "points", problem ? 0 : f->points);
-    json_key_u64(w, "new_bytes", f->came);
+    json_key_u64(w, "new_bytes", f->received_bytes);
     json_key_u64(w, "bytes", problem ? 0 : f->bytes);
     json_key_string(w, "message", str_of(problem ? problem : ""));
     json_end_object(w);

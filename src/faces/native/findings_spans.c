@@ -83,9 +83,9 @@ static int by_start(const void *a, const void *b)
 int findings_compare_spans(struct findings_search *s)
 {
     struct span_list l = {.search = s};
-    struct store_events_wanted wanted = {
+    struct store_event_selection selection = {
         .from_ns = s->from_ns, .to_ns = s->to_ns, .kinds = 1u << STORE_SPAN, .most = SPANS_MAX};
-    int rc = reading_events(s->reading, &wanted, take_span, &l, s->e);
+    int rc = reading_events(s->reading, &selection, take_span, &l, s->e);
     if (!rc)
         rc = l.rc;
     if (l.count)

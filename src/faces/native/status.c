@@ -168,9 +168,9 @@ static void write_node(struct json_writer *w, const struct hub_node *n, int64_t 
         json_key_string(w, "via", n->via);
     json_key_bool(w, "expected", n->expected);
     json_key_u64(w, "connections", n->connections);
-    json_key_u64(w, "questions", n->asked);
+    json_key_u64(w, "questions", n->questions);
     if (n->connected)
-        json_key_double(w, "heard_seconds_ago", (double)(now_ns - n->heard_ns) / NS_PER_S);
+        json_key_double(w, "heard_seconds_ago", (double)(now_ns - n->last_frame_ns) / NS_PER_S);
     if (n->offset_known) {
         json_key_double(w, "clock_offset_seconds", (double)n->offset_ns / NS_PER_S);
         json_key_double(w, "clock_offset_error_seconds", (double)n->offset_error_ns / NS_PER_S);
@@ -217,7 +217,7 @@ static void write_hub(struct json_writer *w, struct hub *hub, struct arena *aren
     json_key_u64(w, "clients_taken", s.clients_taken);
     json_key_u64(w, "clients_refused", s.clients_refused);
     json_key_u64(w, "questions", s.questions);
-    json_key_u64(w, "asked", s.asked);
+    json_key_u64(w, "asked", s.node_questions);
     json_key_u64(w, "spared", s.spared);
     json_key_u64(w, "late", s.late);
     json_key_u64(w, "cancelled", s.cancelled);

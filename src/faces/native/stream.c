@@ -53,7 +53,7 @@ struct stream {
     struct followed *series;
     size_t series_count;
     int64_t from_ns, spoke_ns;
-    bool full, said_full, binary;
+    bool full, reported_full, binary;
     struct stream_nodes *nodes; // NULL: there are no others
     struct looked *looked;      // the part of each file of the last view that was searched already
     size_t looked_capacity;
@@ -265,10 +265,10 @@ static size_t follow_file(struct stream *s, const struct sources_view *view, siz
     struct buf text = {0};
     size_t count, written = 0;
     uint32_t metric;
-    struct str wanted = one->metric;
-    if (!store_metric_find(snapshot, wanted, &metric)) {
-        wanted = one->other;
-        if (!wanted.size || !store_metric_find(snapshot, wanted, &metric))
+    struct str stored = one->metric;
+    if (!store_metric_find(snapshot, stored, &metric)) {
+        stored = one->other;
+        if (!stored.size || !store_metric_find(snapshot, stored, &metric))
             return 0;
     }
     const uint32_t *ids = store_metric_series(snapshot, metric, &count);
@@ -384,12 +384,12 @@ int stream_next(struct stream *s, struct buf *out, struct error *e)
     arena_free(&arena);
     if (s->binary)
         end_piece(s, out);
-    if (s->full && !s->said_full && !s->binary) {
+    if (s->full && !s->reported_full && !s->binary) {
         buf_printf(out,
                    "event: error\ndata: {\"message\":\"more than %d series match; the rest is left "
                    "out\"}\n\n",
                    STREAM_SERIES_MAX);
-        s->said_full = true;
+        s->reported_full = true;
     }
     int64_t now_ns = clock_monotonic_ns();
     if (!out->size && now_ns - s->spoke_ns >= (int64_t)STREAM_KEEPALIVE_S * NS_PER_S)

@@ -21,7 +21,7 @@ enum {
     // series in one stream; further ones are left out, and an event says so
     STREAM_SERIES_MAX = 10000,
     STREAM_POINTS_MAX = 20000,  // in one chunk; the rest comes in the next one
-    STREAM_LOOK_MS = 200,       // between two checks for new points
+    STREAM_LOOK_MS = 200,       // interval of the checks for new points
     STREAM_BINARY_LOOK_MS = 80, // within 100 ms, including the transfer from another node
     // interval of comments when there is nothing else to send, so that a client that has gone is
     // noticed

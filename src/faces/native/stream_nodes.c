@@ -33,8 +33,8 @@ struct stream_nodes {
     // Used by the thread alone.
     struct absence *absences;
     size_t absence_count, absence_capacity;
-    int64_t asked_ns; // start time of the last request
-    bool catching_up; // the request is for nodes that were missing
+    int64_t requested_ns; // start time of the last request
+    bool catching_up;     // the request is for nodes that were missing
 };
 
 // ---- received records ----
@@ -261,9 +261,9 @@ static int look(struct stream_nodes *n, struct error *e)
     const struct str *hosts;
     const struct wire_missing *missing;
     size_t host_count, missing_count = 0;
-    int64_t before_ns = n->asked_ns, now_ns = clock_monotonic_ns();
+    int64_t before_ns = n->requested_ns, now_ns = clock_monotonic_ns();
     int rc = choose_hosts(n, &arena, &hosts, &host_count);
-    n->asked_ns = now_ns;
+    n->requested_ns = now_ns;
     if (rc == 0)
         rc = ask(n, hosts, host_count, now_ns - before_ns, &arena, &missing, &missing_count, e);
     for (size_t i = 0; i < missing_count && rc == 0; i++)
@@ -326,7 +326,7 @@ int stream_nodes_open(struct service *service, const struct ask_selection *selec
     if (__builtin_sub_overflow(clock_realtime_ns(), from_ns, &age_ns) ||
         age_ns > clock_monotonic_ns())
         age_ns = INT64_MAX / 2;
-    n->asked_ns = clock_monotonic_ns() - age_ns;
+    n->requested_ns = clock_monotonic_ns() - age_ns;
     pthread_mutex_init(&n->lock, NULL);
     condition_init(&n->changed);
     int rc = pthread_create(&n->thread, NULL, follow, n);

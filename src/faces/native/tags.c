@@ -61,18 +61,18 @@ static void write_keys(struct json_writer *w, const struct store_label *labels, 
 static int write_tags(struct request *r, struct reading *d, struct json_writer *w, struct error *e)
 {
     struct query_series_filter f = {.from_ns = INT64_MIN};
-    struct str asked = STR(""), found = STR("");
+    struct str requested = STR(""), found = STR("");
     struct store_label *labels;
     const struct query_listed *all;
     size_t count = 0, label_count = 0;
     int64_t examples;
-    request_parameter(r, "metric", &asked);
+    request_parameter(r, "metric", &requested);
     int rc = request_count(r, "examples", TAG_EXAMPLES_DEFAULT, &examples, e);
-    if (!rc && !asked.size)
+    if (!rc && !requested.size)
         rc = error_set(e, -EINVAL, "Missing the parameter metric");
-    if (!rc && !reading_find_metric(d, asked, &found) && !found.size)
+    if (!rc && !reading_find_metric(d, requested, &found) && !found.size)
         rc = error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'",
-                       STR_ARG(str_slice(asked, 0, 200)));
+                       STR_ARG(str_slice(requested, 0, 200)));
     f.metric = found;
     if (!rc)
         rc = reading_series(d, &f, &all, &count, e);

@@ -17,27 +17,27 @@ enum { LIST_BYTES_MAX = 16 << 20 };
 
 // ---- search by time
 
-struct wanted {
+struct annotations {
     int64_t from_ns, to_ns, shift_ns;
     struct buf text; // of the last match, or of all of them
     bool all;
     size_t count;
 };
 
-static bool write_wanted(const struct store_event *event, struct str host,
-                         const struct store_label *file_label, void *user)
+static bool write_match(const struct store_event *event, struct str host,
+                        const struct store_label *file_label, void *user)
 {
-    struct wanted *wanted = user;
+    struct annotations *annotations = user;
     (void)host, (void)file_label;
-    if (event->kind != STORE_ANNOTATION || event->start_ns < wanted->from_ns ||
-        event->start_ns > wanted->to_ns)
+    if (event->kind != STORE_ANNOTATION || event->start_ns < annotations->from_ns ||
+        event->start_ns > annotations->to_ns)
         return true;
-    if (wanted->all && wanted->count++)
-        buf_add_char(&wanted->text, ',');
+    if (annotations->all && annotations->count++)
+        buf_add_char(&annotations->text, ',');
     else
-        wanted->text.size = 0;
-    struct json_writer w = json_to(&wanted->text);
-    opentsdb_write_annotation(&w, event, STR(""), true, wanted->shift_ns);
+        annotations->text.size = 0;
+    struct json_writer w = json_to(&annotations->text);
+    opentsdb_write_annotation(&w, event, STR(""), true, annotations->shift_ns);
     return true;
 }
 
@@ -45,37 +45,38 @@ static void answer_one(struct service *service, struct request *r, struct answer
 {
     struct error e = {0};
     struct str start;
-    struct wanted wanted = {.shift_ns = service->shift_ns};
+    struct annotations annotations = {.shift_ns = service->shift_ns};
     struct reading d;
     if (!request_parameter(r, "start_time", &start) || !start.size) {
         answer_error(a, 400, "Missing start_time", NULL);
         return;
     }
-    if (query_parse_time(start, clock_realtime_ns(), STR(""), &wanted.from_ns, &e) != 0 ||
-        service_read(service, r, wanted.from_ns, &d, &e) != 0) {
+    if (query_parse_time(start, clock_realtime_ns(), STR(""), &annotations.from_ns, &e) != 0 ||
+        service_read(service, r, annotations.from_ns, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
-    wanted.from_ns = service_recorded_ns(service, wanted.from_ns);
+    annotations.from_ns = service_recorded_ns(service, annotations.from_ns);
     // Times match with the resolution in which they are shown, seconds or milliseconds.
-    int64_t shown_ns = wanted.from_ns % NS_PER_S ? NS_PER_MS : NS_PER_S;
-    if (__builtin_add_overflow(wanted.from_ns, shown_ns - 1, &wanted.to_ns))
-        wanted.to_ns = INT64_MAX;
-    struct store_events_wanted events = {
-        .from_ns = wanted.from_ns, .to_ns = wanted.to_ns, .kinds = 1u << STORE_ANNOTATION};
-    int rc = reading_events(&d, &events, write_wanted, &wanted, &e);
+    int64_t shown_ns = annotations.from_ns % NS_PER_S ? NS_PER_MS : NS_PER_S;
+    if (__builtin_add_overflow(annotations.from_ns, shown_ns - 1, &annotations.to_ns))
+        annotations.to_ns = INT64_MAX;
+    struct store_event_selection events = {.from_ns = annotations.from_ns,
+                                           .to_ns = annotations.to_ns,
+                                           .kinds = 1u << STORE_ANNOTATION};
+    int rc = reading_events(&d, &events, write_match, &annotations, &e);
     service_read_end(&d, a);
     if (rc)
         answer_failure(a, &e);
-    else if (wanted.text.size)
-        buf_add_str(&a->body, buf_str(&wanted.text));
+    else if (annotations.text.size)
+        buf_add_str(&a->body, buf_str(&annotations.text));
     else
         answer_error(a, 404, "Unable to locate annotation in storage", NULL);
-    buf_free(&wanted.text);
+    buf_free(&annotations.text);
 }
 
-static int read_range(const struct service *service, const struct request *r, struct wanted *out,
-                      struct error *e)
+static int read_range(const struct service *service, const struct request *r,
+                      struct annotations *out, struct error *e)
 {
     struct str start, end;
     int64_t now_ns = clock_realtime_ns();
@@ -97,27 +98,28 @@ static int read_range(const struct service *service, const struct request *r, st
 static void answer_range(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
-    struct wanted wanted = {
+    struct annotations annotations = {
         .shift_ns = service->shift_ns, .all = true, .text.limit = LIST_BYTES_MAX};
     struct reading d;
-    if (read_range(service, r, &wanted, &e) != 0 ||
-        service_read(service, r, wanted.to_ns, &d, &e) != 0) {
+    if (read_range(service, r, &annotations, &e) != 0 ||
+        service_read(service, r, annotations.to_ns, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
-    struct store_events_wanted events = {
-        .from_ns = wanted.from_ns, .to_ns = wanted.to_ns, .kinds = 1u << STORE_ANNOTATION};
-    int rc = reading_events(&d, &events, write_wanted, &wanted, &e);
+    struct store_event_selection events = {.from_ns = annotations.from_ns,
+                                           .to_ns = annotations.to_ns,
+                                           .kinds = 1u << STORE_ANNOTATION};
+    int rc = reading_events(&d, &events, write_match, &annotations, &e);
     service_read_end(&d, a);
-    if (!rc && wanted.text.failed)
+    if (!rc && annotations.text.failed)
         rc = error_set(&e, -E2BIG,
                        "the annotations of this range take more than %d bytes: narrow it",
                        LIST_BYTES_MAX);
     if (rc)
         answer_failure(a, &e);
     else
-        buf_printf(&a->body, "[%.*s]", STR_ARG(buf_str(&wanted.text)));
-    buf_free(&wanted.text);
+        buf_printf(&a->body, "[%.*s]", STR_ARG(buf_str(&annotations.text)));
+    buf_free(&annotations.text);
 }
 
 // ---- new annotations
@@ -128,7 +130,7 @@ struct known_series {
 };
 
 // A tsuid is a hash, so finding its series means searching all of them.
-static bool add_tags_of(void *user, struct str wanted, struct buf *line)
+static bool add_tags_of(void *user, struct str requested, struct buf *line)
 {
     const struct known_series *k = user;
     struct query_series_filter f = {0};
@@ -143,7 +145,7 @@ static bool add_tags_of(void *user, struct str wanted, struct buf *line)
     for (size_t i = 0; i < count && !found; i++) {
         char tsuid[TSUID_SIZE];
         tsuid_of(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
-        found = str_eq_nocase(wanted, (struct str){tsuid, sizeof tsuid});
+        found = str_eq_nocase(requested, (struct str){tsuid, sizeof tsuid});
         for (size_t l = 0; l < all[i].label_count && found; l++) {
             buf_printf(line, " %.*s=", STR_ARG(all[i].labels[l].key));
             escape_word(line, all[i].labels[l].value);

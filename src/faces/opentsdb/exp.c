@@ -14,14 +14,31 @@ struct leaf_runner {
     int64_t deadline_ns;
 };
 
+// The query of a metric at the times of the recording.
+static struct query recorded_query(const struct leaf_runner *l, const struct query *leaf)
+{
+    struct query q = *leaf;
+    q.start_ns = service_recorded_ns(l->service, q.start_ns);
+    q.end_ns = service_recorded_ns(l->service, q.end_ns);
+    return q;
+}
+
 static int run_leaf(void *user, const struct query *leaf, struct arena *arena,
                     struct query_result *out, struct error *e)
 {
     const struct leaf_runner *l = user;
-    struct query q = *leaf;
-    q.start_ns = service_recorded_ns(l->service, q.start_ns);
-    q.end_ns = service_recorded_ns(l->service, q.end_ns);
-    return reading_run(l->reading, q, arena, out, e);
+    return reading_run(l->reading, recorded_query(l, leaf), arena, out, e);
+}
+
+// Sends the queries of all metrics in one question.
+static void prepare(const struct leaf_runner *l, const struct exp *x)
+{
+    struct query all[EXP_METRICS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < x->node_count; i++)
+        if (!x->nodes[i].is_formula)
+            all[n++] = recorded_query(l, &x->nodes[i].query);
+    reading_prepare(l->reading, all, n);
 }
 
 // A missing value is written explicitly: a row has a value for every series.
@@ -133,6 +150,7 @@ static int answer_outputs(struct leaf_runner *l, struct request *r, const struct
     struct query_set sets[EXP_METRICS_MAX + EXP_FORMULAS_MAX] = {{0}};
     struct arena work = {0};
     struct json_writer w = json_to(&a->body);
+    prepare(l, x);
     int rc = exp_run(x, run_leaf, l, l->service->limits.query_memory_bytes, l->deadline_ns, &work,
                      sets, e);
     json_begin_object(&w);

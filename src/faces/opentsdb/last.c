@@ -46,22 +46,22 @@ static int of_series(struct reading *d, struct last *l, struct str text, struct 
     struct store_label tags[LAST_TAGS_MAX];
     struct query_series_filter f = {.latest = true, .from_ns = l->from_ns, .tags = tags};
     int rc = series_parse(text, &f.metric, tags, LAST_TAGS_MAX, &f.tag_count, e);
-    struct str asked = f.metric;
-    if (!rc && !reading_find_metric(d, asked, &f.metric))
+    struct str requested_name = f.metric;
+    if (!rc && !reading_find_metric(d, requested_name, &f.metric))
         return f.metric.size ? 0
                              : error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'",
-                                         STR_ARG(str_slice(asked, 0, 100)));
+                                         STR_ARG(str_slice(requested_name, 0, 100)));
     const struct query_listed *all;
     size_t count = 0;
     if (!rc)
         rc = reading_series(d, &f, &all, &count, e);
     for (size_t i = 0; i < count && !rc; i++)
-        write_last(l, asked, &all[i]);
+        write_last(l, requested_name, &all[i]);
     return rc;
 }
 
 // A tsuid is a hash, so finding its series means searching all of them.
-static int of_tsuids(struct reading *d, struct last *l, struct str wanted, struct error *e)
+static int of_tsuids(struct reading *d, struct last *l, struct str tsuids, struct error *e)
 {
     struct query_series_filter f = {.latest = true, .from_ns = l->from_ns};
     const struct query_listed *all;
@@ -70,7 +70,7 @@ static int of_tsuids(struct reading *d, struct last *l, struct str wanted, struc
     for (size_t i = 0; i < count && !rc; i++) {
         char tsuid[TSUID_SIZE];
         tsuid_of(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
-        struct str rest = wanted;
+        struct str rest = tsuids;
         while (rest.data)
             if (str_eq_nocase(str_trim(str_cut(&rest, ',')), (struct str){tsuid, sizeof tsuid}))
                 write_last(l, all[i].metric->name, &all[i]);

@@ -177,17 +177,17 @@ static bool value_taken(const struct lookup *l, const struct store_label *like, 
 static bool matches(const struct lookup *l, const struct store_series_info *s)
 {
     for (size_t i = 0; i < l->tag_count; i++) {
-        const struct store_label *wanted = &l->tags[i];
-        if (is_any(wanted->key)) {
-            bool any = is_any(wanted->value);
+        const struct store_label *filter = &l->tags[i];
+        if (is_any(filter->key)) {
+            bool any = is_any(filter->value);
             for (uint32_t k = 0; k < s->label_count && !any; k++)
-                any = str_eq(s->labels[k].value, wanted->value);
+                any = str_eq(s->labels[k].value, filter->value);
             if (!any)
                 return false;
             continue;
         }
-        const struct str *value = query_labels_get(s, wanted->key);
-        if (!value || !value_taken(l, wanted, *value))
+        const struct str *value = query_labels_get(s, filter->key);
+        if (!value || !value_taken(l, filter, *value))
             return false;
     }
     return true;
@@ -328,13 +328,13 @@ static void write_name(struct json_writer *w, const char *member, struct str nam
         json_put_null(w);
 }
 
-// `asked` is the name in the request, which may be an alias of the metric that was found.
-static void write_lookup(struct json_writer *w, const struct lookup *l, struct str asked,
+// `requested_name` is the name in the request, which may be an alias of the metric that was found.
+static void write_lookup(struct json_writer *w, const struct lookup *l, struct str requested_name,
                          const struct finding *f, int64_t began_ns)
 {
     json_begin_object(w);
     json_key_string(w, "type", STR("LOOKUP"));
-    json_key_string(w, "metric", asked.size ? asked : STR("*"));
+    json_key_string(w, "metric", requested_name.size ? requested_name : STR("*"));
     json_key(w, STR("tags"));
     json_begin_array(w);
     for (size_t i = 0; i < l->tag_count; i++) {
@@ -349,7 +349,7 @@ static void write_lookup(struct json_writer *w, const struct lookup *l, struct s
     json_key(w, STR("results"));
     json_begin_array(w);
     for (size_t i = 0; i < f->count; i++)
-        write_found(w, &f->all[i], asked.size ? asked : f->all[i].metric);
+        write_found(w, &f->all[i], requested_name.size ? requested_name : f->all[i].metric);
     json_end_array(w);
     json_key_u64(w, "startIndex", 0);
     json_key_u64(w, "totalResults", f->count);
@@ -364,12 +364,12 @@ static int lookup(struct service *service, struct request *r, struct answer *a, 
         return rc;
     if (is_any(l.metric))
         l.metric = STR("");
-    struct str asked = l.metric;
+    struct str requested_name = l.metric;
     struct reading d;
     rc = service_read(service, r, INT64_MAX, &d, e);
     if (rc)
         return rc;
-    bool has_series = !asked.size || reading_find_metric(&d, asked, &l.metric);
+    bool has_series = !requested_name.size || reading_find_metric(&d, requested_name, &l.metric);
     struct finding f = {
         .what = &l,
         .arena = &r->arena,
@@ -379,7 +379,7 @@ static int lookup(struct service *service, struct request *r, struct answer *a, 
     if (has_series)
         rc = check_tags(&d, &l, e);
     else if (!l.metric.size)
-        rc = error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(asked));
+        rc = error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(requested_name));
     if (!rc && has_series)
         rc = service->reads.hub ? find_in_list(&f, &d, e) : find_all(&f, &d.view, e);
     if (!rc && f.count == LOOKUP_MAX)
@@ -389,7 +389,7 @@ static int lookup(struct service *service, struct request *r, struct answer *a, 
         if (f.count)
             qsort(f.all, f.count, sizeof *f.all, compare_found);
         struct json_writer w = json_to(&a->body);
-        write_lookup(&w, &l, asked, &f, r->arrived_ns);
+        write_lookup(&w, &l, requested_name, &f, r->arrived_ns);
     }
     map_free(&f.seen);
     free(f.all);

@@ -185,11 +185,11 @@ static int read_annotations(struct reading *d, const struct query *q, struct are
 {
     *out = (struct opentsdb_annotations){0};
     struct collection c = {.arena = arena};
-    struct store_events_wanted wanted = {.from_ns = q->start_ns,
-                                         .to_ns = q->end_ns,
-                                         .most = ANNOTATIONS_MAX,
-                                         .kinds = 1u << STORE_ANNOTATION};
-    int rc = reading_events(d, &wanted, collect, &c, e);
+    struct store_event_selection selection = {.from_ns = q->start_ns,
+                                              .to_ns = q->end_ns,
+                                              .most = ANNOTATIONS_MAX,
+                                              .kinds = 1u << STORE_ANNOTATION};
+    int rc = reading_events(d, &selection, collect, &c, e);
     if (!rc && c.failed)
         rc = error_set(e, -ENOMEM, "no memory for annotations");
     if (rc)
@@ -241,7 +241,7 @@ static bool is_repeated(const struct query_request *request, size_t i)
     return false;
 }
 
-static struct query asked_query(const struct query_request *request, size_t i, bool ms)
+static struct query query_at(const struct query_request *request, size_t i, bool ms)
 {
     struct query q = request->queries[i];
     if (!ms)
@@ -253,7 +253,7 @@ static void prepare(struct reading *d, const struct query_request *request, bool
 {
     struct query *all = arena_array(d->request.arena, request->count, sizeof *all);
     for (size_t i = 0; all && i < request->count; i++)
-        all[i] = asked_query(request, i, ms);
+        all[i] = query_at(request, i, ms);
     reading_prepare(d, all, all ? request->count : 0);
 }
 
@@ -311,13 +311,13 @@ static int answer_queries(struct service *service, struct request *r,
     for (size_t i = 0; i < request->count && !rc && !a->body.failed; i++) {
         if (is_repeated(request, i))
             continue;
-        struct query asked = asked_query(request, i, style.ms);
-        const struct query *q = &asked;
+        struct query resolved = query_at(request, i, style.ms);
+        const struct query *q = &resolved;
         struct query_result result = {0};
-        rc = opentsdb_resolve_tsuids(d, &asked, e);
-        if (!rc && (asked.metric.size || !asked.tsuids.size))
-            rc = leave_out_unknown(&unknown, asked.metric, reading_run(d, asked, &work, &result, e),
-                                   e);
+        rc = opentsdb_resolve_tsuids(d, &resolved, e);
+        if (!rc && (resolved.metric.size || !resolved.tsuids.size))
+            rc = leave_out_unknown(&unknown, resolved.metric,
+                                   reading_run(d, resolved, &work, &result, e), e);
         asked_count++;
         if (!rc)
             rc = reserve_answer(&a->body, &result, e);

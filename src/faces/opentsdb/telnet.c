@@ -123,7 +123,7 @@ void telnet_feed(struct telnet *t, struct str piece, struct buf *reply, struct b
     }
 }
 
-void telnet_agent_said(struct str piece, struct buf *rest, struct buf *reply)
+void telnet_agent_answered(struct str piece, struct buf *rest, struct buf *reply)
 {
     buf_add_str(rest, piece);
     struct str text = buf_str(rest);
@@ -181,7 +181,7 @@ struct line_protocol telnet_protocol(struct service *service)
                                   .begin = begin_session,
                                   .end = end_session,
                                   .feed = feed_session,
-                                  .answered = telnet_agent_said,
+                                  .answered = telnet_agent_answered,
                                   .is_admitted = is_admitted,
                                   .has_ended = has_ended};
 }

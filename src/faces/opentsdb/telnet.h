@@ -32,7 +32,7 @@ void telnet_feed(struct telnet *t, struct str piece, struct buf *reply, struct b
 
 // Converts the agent's output ("line 3: text") to answers for the client. *rest keeps an incomplete
 // line.
-void telnet_agent_said(struct str piece, struct buf *rest, struct buf *reply);
+void telnet_agent_answered(struct str piece, struct buf *rest, struct buf *reply);
 
 // The same as a line protocol for the acceptor. `service` must outlive it.
 struct line_protocol telnet_protocol(struct service *service);

@@ -1,9 +1,9 @@
-"""The soak's account: compares what the programs emitted with what the recordings have.
+"""The account of the soak: compares the data that the programs emitted with the recordings.
 
-The value of every point and the length of every span encode its program and its number in the
-program's sequence (emitter.c). So the account finds lost, duplicated and damaged ones. For a
-counter it checks the total: the last recorded value is the sum of everything that its slot's
-programs added.
+The value of every point and the length of every span encode the program and the number in the
+program's sequence (emitter.c). So the account finds lost, duplicated and damaged points and spans.
+For a counter it checks the total: the last recorded value is the sum of all additions by the
+programs of its slot.
 """
 
 import array
@@ -17,20 +17,20 @@ import subprocess
 import urllib.request
 
 POINTS_SHIFT, SPANS_SHIFT = 24, 20
-SPANS_LIMIT = 1000000  # the limit of /sonde/v1/spans, which "0" requests
-# maximum time after the kill of an agent until the next one has found the host's programs
+SPANS_LIMIT = 1000000  # spans in an answer of /sonde/v1/spans with limit=0
+# After the kill of an agent, the next one has found the host's programs within this time.
 AWAY_S = 15
 KINDS = ("points", "spans")
 
 Life = collections.namedtuple(
     "Life",
-    "slot generation host kind killed asked ended points_begun points adds_begun adds spans_begun spans dropped",
+    "slot generation host kind killed signalled ended points_begun points adds_begun adds spans_begun spans dropped",
 )
 
 
 def lives(folder, hosts):
-    """Every program with its account; a program that ended before it made an account emitted
-    nothing."""
+    """Returns all programs with their accounts. A program without an account ended before it
+    emitted anything."""
     found = []
     for host in hosts:
         for line in (folder / f"lives-{host}").read_text().splitlines():
@@ -48,7 +48,7 @@ def lives(folder, hosts):
                     host,
                     life["kind"],
                     life["killed"],
-                    life["asked"],
+                    life["signalled"],
                     life["ended"],
                     *numbers[:-1],
                 )
@@ -57,16 +57,16 @@ def lives(folder, hosts):
 
 
 class Recorded:
-    """The contents of the recordings: (slot, generation) → the numbers of its points and spans, in
-    the order of time; slot → the last value of its counter."""
+    """The contents of the recordings: (slot, generation) → the numbers of the program's points and
+    spans, in the order of time; slot → the last value of the slot's counter."""
 
     def __init__(self, sonde, recording):
         self.numbers = {kind: collections.defaultdict(lambda: array.array("q")) for kind in KINDS}
         self.damaged = []
         self.cells = {
             row["slot"]: float(row["value"]) for row in self._query(sonde, recording, "soak_cell")
-        }  # the last one counts
-        for slot in self.cells:  # one by one, because all points of an hour exceed a query's limit
+        }  # rows come in the order of time, so the last value remains
+        for slot in self.cells:  # a query a slot, because all points of an hour exceed its limit
             for row in self._query(sonde, recording, f"none:soak_points{{slot={slot}}}"):
                 self._take("points", slot, float(row["value"]), POINTS_SHIFT)
         for slot, length in self._spans(sonde, recording):
@@ -79,9 +79,8 @@ class Recorded:
             f"{row['cause']} on {row['host']}": int(float(row["value"]))
             for row in self._query(sonde, recording, "sonde_dropped_total")
         }
-        self.told = {
-            what: count for what, count in last.items() if count
-        }  # by the last agents
+        # The last agents reported these drops.
+        self.reported_drops = {cause: count for cause, count in last.items() if count}
 
     def _take(self, kind, slot, value, shift):
         if value != int(value) or value < 0:
@@ -119,14 +118,14 @@ class Recorded:
             replay.terminate()
             replay.communicate()
         if len(spans) >= SPANS_LIMIT:
-            raise RuntimeError(f"more spans than an answer holds ({SPANS_LIMIT})")
+            raise RuntimeError(f"the recording has more spans than fit into an answer ({SPANS_LIMIT})")
         for span in spans:
             yield span["tags"]["slot"], span["end_ns"] - span["start_ns"]
 
 
 def held(life, kind, numbers):
-    """For one program's numbers: the missing ones; the numbers of duplicates, of points that it
-    never began to emit, and of emitted points."""
+    """Checks one program's points or spans. Returns the list of missing ones, and three counts:
+    duplicates, recorded ones that it never began to emit, and emitted ones."""
     done, begun = (
         (life.points, life.points_begun) if kind == "points" else (life.spans, life.spans_begun)
     )
@@ -142,15 +141,15 @@ def is_tail(missing, done):
 
 
 def ended_unattended(life, kills):
-    """True if the program ended while no agent ran, so its rings were not read any more."""
+    """True if the program ended while no agent ran, so that nothing read its last points."""
     return any(
-        host == life.host and at - 1 <= life.ended and life.asked <= at + AWAY_S
+        host == life.host and at - 1 <= life.ended and life.signalled <= at + AWAY_S
         for host, at in kills
     )
 
 
 def settle(recorded, programs, kills):
-    """The account: totals by name, and a line for each program or slot with an error."""
+    """Makes the account: totals by name, and a line for each program or slot with an error."""
     total, wrong = collections.Counter(programs=len(programs)), []
     adds, unattended_adds = collections.Counter(), collections.Counter()
     for life in programs:

@@ -1,10 +1,10 @@
-"""Dashboards of the soak: HTTP clients that request random metrics, ranges and pages of the running
-job, until SIGTERM.
+"""The dashboards of the soak: HTTP clients that request random metrics, ranges and pages of the
+running job until SIGTERM.
 
     dashboards.py SEED COUNT
 
-Prints one JSON object at the end: requests by status, bytes of responses, responses without one of
-the nodes, the first failures.
+At the end it prints one JSON object: the number of requests by status, the bytes of responses, the
+number of responses that lack a node, and the first failures.
 """
 
 import collections
@@ -32,12 +32,12 @@ PAGES = (
 )
 AGGREGATORS = ("sum", "avg", "max", "min", "count", "dev", "p95", "none")
 FAILURES_KEPT = 20
-# All dashboards rest at the end of each minute, so that the processes have a moment without pending
-# requests: memory that they keep then, and that grows each minute, is a leak.
+# All dashboards rest at the end of each minute, so that no request is pending for a moment. If the
+# memory at that moment grows from minute to minute, it is a leak.
 EVERY_S, REST_S = 60, 15
 
-over = threading.Event()
-told = {"statuses": collections.Counter(), "bytes": 0, "missing": 0, "failures": []}
+stopping = threading.Event()
+totals = {"statuses": collections.Counter(), "bytes": 0, "missing": 0, "failures": []}
 lock = threading.Lock()
 
 
@@ -64,15 +64,16 @@ class Job:
 
     def tell(self, path, status, size, missing, words=None):
         with lock:
-            told["statuses"][status] += 1
-            told["bytes"] += size
-            told["missing"] += missing
-            if words and len(told["failures"]) < FAILURES_KEPT:
-                told["failures"].append(f"{path}: {status} {words}")
+            totals["statuses"][status] += 1
+            totals["bytes"] += size
+            totals["missing"] += missing
+            if words and len(totals["failures"]) < FAILURES_KEPT:
+                totals["failures"].append(f"{path}: {status} {words}")
 
 
 def query(chance, metrics):
-    """A panel: a metric, a range, a downsampling. Only short ranges go without downsampling."""
+    """Returns the query of a random panel: a metric, a range, a downsampling. Only short ranges may
+    have no downsampling."""
     length = chance.choice((10, 60, 300, 3600))
     begin = length + chance.choice((0, 0, 30, 600))
     downsample = (
@@ -95,21 +96,21 @@ def query(chance, metrics):
 
 def dashboard(job, chance):
     metrics = None
-    while not over.is_set():
+    while not stopping.is_set():
         if metrics is None or chance.random() < 0.02:
             metrics = json.loads(job.ask("/api/suggest?type=metrics&max=10000") or "[]") or None
         elif chance.random() < 0.3:
             job.ask(chance.choice(PAGES))
         else:
             job.ask(query(chance, metrics))
-        over.wait(chance.uniform(0, 0.5))
+        stopping.wait(chance.uniform(0, 0.5))
         into_s = time.monotonic() % EVERY_S
         if into_s > EVERY_S - REST_S:
-            over.wait(EVERY_S - into_s)
+            stopping.wait(EVERY_S - into_s)
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     job = Job()
     threads = [
         threading.Thread(target=dashboard, args=(job, random.Random(f"{sys.argv[1]} {number}")))
@@ -117,11 +118,11 @@ def main():
     ]
     for thread in threads:
         thread.start()
-    while not over.is_set():
+    while not stopping.is_set():
         time.sleep(0.1)
     for thread in threads:
         thread.join()
-    print(json.dumps(told), flush=True)
+    print(json.dumps(totals), flush=True)
 
 
 main()

@@ -1,13 +1,13 @@
-// A program of the soak: emits numbered points, additions to a counter's cell, and numbered spans,
-// and writes down what it emitted.
+// A program of the soak: emits numbered points, additions to a counter, and numbered spans, and
+// counts them in an account.
 //
 //     soak_emitter ACCOUNT SLOT GENERATION POINTS_A_SECOND
 //
-// The account is a mapped file, which survives kill -9 of this program: the eight numbers of
-// `struct account`. "Begun" rises before a call, "done" after it: after a kill between the two they
-// differ by one, and the last one may be recorded or not. The n-th point is GENERATION * 2^24 + n;
-// the n-th span lasts GENERATION * 2^20 + n nanoseconds. So a reader identifies each by its value
-// alone.
+// The account is a mapped file with the eight numbers of `struct account`; it survives kill -9 of
+// this program. "begun" rises before a call, "done" after it. After a kill between the two they
+// differ by one, and the last point or span may be recorded or not. The n-th point has the value
+// GENERATION * 2^24 + n; the n-th span lasts GENERATION * 2^20 + n nanoseconds. So a reader
+// identifies each by its value alone.
 #include <sonde.h>
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #define SPANS_MAX (1U << 20)
 #define ROUND_NS 20000000
 #define ROUNDS_A_SECOND (1000000000 / ROUND_NS)
-#define BURST_EVERY 250 // rounds; then one second's points at once
+#define BURST_EVERY 250 // rounds; such a round emits the points of a second at once
 #define SPAN_EVERY 5    // rounds
 
 struct account {
@@ -31,12 +31,12 @@ struct account {
         dropped, ended;
 };
 
-static volatile sig_atomic_t over;
+static volatile sig_atomic_t stopping;
 
 static void on_term(int number)
 {
     (void)number;
-    over = 1;
+    stopping = 1;
 }
 
 static int64_t realtime_ns(void)
@@ -49,7 +49,7 @@ static int64_t realtime_ns(void)
 static void emit_round(struct account *a, sonde_handle points, sonde_handle cell,
                        uint64_t generation, uint64_t count)
 {
-    for (uint64_t i = 0; i < count && a->points_done < POINTS_MAX && !over; i++) {
+    for (uint64_t i = 0; i < count && a->points_done < POINTS_MAX && !stopping; i++) {
         a->points_begun++;
         sonde_emit(points, (double)(generation * POINTS_MAX + a->points_done));
         a->points_done++;
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
         .name = "soak_cell", .kind = SONDE_COUNTER, .tags = &slot, .tag_count = 1};
     sonde_handle emitted = sonde_define(&points), added = sonde_define(&cell);
     const struct timespec pause = {.tv_nsec = ROUND_NS};
-    for (unsigned round = 1; !over; round++) {
+    for (unsigned round = 1; !stopping; round++) {
         emit_round(a, emitted, added, generation,
                    round % BURST_EVERY == 0 ? rate
                                             : (rate + ROUNDS_A_SECOND - 1) / ROUNDS_A_SECOND);

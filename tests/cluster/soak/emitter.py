@@ -1,4 +1,4 @@
-"""soak_emitter (emitter.c) in Python: the same arguments, the same account."""
+"""soak_emitter (emitter.c) in Python, with the same arguments and the same account."""
 
 import mmap
 import os
@@ -19,12 +19,12 @@ POINTS, ADDS, SPANS, DROPPED, ENDED = (
     56,
 )  # offsets in the account; "done" is 8 bytes after "begun"
 
-over = False
+stopping = False
 
 
 def on_term(*_):
-    global over
-    over = True
+    global stopping
+    stopping = True
 
 
 class Account:
@@ -46,10 +46,10 @@ def main():
         "soak_cell", tags={"slot": slot}
     )
     points = spans = round_number = 0
-    while not over:
+    while not stopping:
         round_number += 1
         for _ in range(rate if round_number % BURST_EVERY == 0 else -(-rate // round(1 / ROUND_S))):
-            if over or points == POINTS_MAX:
+            if stopping or points == POINTS_MAX:
                 break
             account.write(POINTS, points + 1)
             emitted(generation * POINTS_MAX + points)

@@ -1,10 +1,10 @@
-"""Keeps emitting programs running on one host of the soak: each slot runs one program after
-another, in C or Python, for a random time; some are killed with -9.
+"""Runs the emitting programs on one host of the soak. Each slot runs one program after another, in
+C or Python, for a random time. Some programs are killed with SIGKILL.
 
     programs.py FOLDER SEED SLOT…
 
-FOLDER gets the programs' accounts (SLOT-GENERATION) and the list of their lives (lives-HOST, one
-JSON object a line). Ends after SIGTERM, when its programs have ended.
+FOLDER gets the accounts of the programs (SLOT-GENERATION) and the list of their lives (lives-HOST,
+one JSON object a line). After SIGTERM, it ends when its programs have ended.
 """
 
 import json
@@ -18,23 +18,23 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-LIVES_S = (0.3, 2, 10, 40)  # the maximum life of a program is one of these
+LIVES_S = (0.3, 2, 10, 40)  # a program gets one of these as its maximum life
 RATES = (20, 100, 500)  # points a second
 KILLED, PYTHON = 0.3, 0.25  # shares of the programs
 PAUSE_S = 0.05
-NUMBERS_FROM = 20000  # process ids of the slots: above all that the host has used
+NUMBERS_FROM = 20000  # the first process id of the slots; the host uses only smaller ones
 
-over = False
+stopping = False
 
 
 def on_term(*_):
-    global over
-    over = True
+    global stopping
+    stopping = True
 
 
 def number_next(pid):
-    """Gives the next process this id, if it is free. So new programs do not cause new series (the
-    tag pid) without end, and growth is a leak."""
+    """Gives the next process this id, if it is free. So a slot's programs share their series, which
+    have the tag pid. Otherwise the number of series would grow, and hide a leak."""
     with open("/proc/sys/kernel/ns_last_pid", "w") as last:
         last.write(str(pid - 1))
 
@@ -61,10 +61,10 @@ class Slot:
 
     def end(self, lives):
         self.process.send_signal(signal.SIGKILL if self.killed else signal.SIGTERM)
-        asked = time.monotonic()
+        signalled = time.monotonic()
         code = self.process.wait()
         self.process = None
-        # A program in Python that is ended before it handles signals has emitted nothing.
+        # If SIGTERM ends a program in Python before it handles signals, it has emitted nothing.
         life = {
             "slot": self.name,
             "generation": self.generation,
@@ -72,7 +72,7 @@ class Slot:
             "killed": self.killed,
             "code": code,
             "began": self.began,
-            "asked": asked,
+            "signalled": signalled,
             "ended": time.monotonic(),
         }
         lives.write(json.dumps(life) + "\n")
@@ -84,7 +84,7 @@ def main():
     folder, seed = pathlib.Path(sys.argv[1]), sys.argv[2]
     slots = [Slot(folder, name, random.Random(f"{seed} {name}")) for name in sys.argv[3:]]
     with open(folder / f"lives-{socket.gethostname()}", "w") as lives:
-        while not over:
+        while not stopping:
             for slot in slots:
                 if slot.process is None:
                     slot.start()

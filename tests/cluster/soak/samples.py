@@ -1,23 +1,25 @@
-"""Memory, descriptors and threads of each process of sonde, second by second, and the slope of the
-memory. The memory is the process' own (RssAnon), without mapped files and shared memory.
+"""Samples the memory, descriptors and threads of each process of sonde every second, and computes
+the slope of the memory. The memory is the process' own (RssAnon), without mapped files and shared
+memory.
 
-The slope is that of the minimum of every minute, in which the dashboards rest for 15 s. Memory of
-pending requests, and freed memory that malloc has not returned yet (within 10 s), varies above that
-minimum; a leak raises it. A growing recording raises it, too, because readers keep data about it.
-If a long life is followed by another one, their difference distinguishes the two."""
+The slope is computed from the minimum of every minute, in which the dashboards rest for 15 s.
+Pending requests, and freed memory that malloc returns within 10 s, raise the memory above that
+minimum only for a while; a leak raises the minimum. A growing recording raises it, too, because
+readers keep data about it. To tell the two apart, a process with a long life is compared with the
+process that follows it."""
 
 import math
 import os
 import pathlib
 import statistics
 
-LONG_BLOCKS = 10  # lives of this length show whether memory grows or only warms up
-WARM_UP_S = 60  # for each process: its caches, tables and scratch buffers fill
-WARM_UP_BLOCKS = 4  # additional for a long life: it meets programs and requests of all kinds
+LONG_BLOCKS = 10  # in a life of this length, growth differs from a warm-up
+WARM_UP_S = 60  # of each process, whose caches, tables and scratch buffers fill
+WARM_UP_BLOCKS = 4  # more of a long life, until programs and requests of all kinds have come
 BLOCK_S = 60  # seconds for one value of the slope: the dashboards rest once in them
-GROWTH_MAX = 64  # KiB a minute; more, above the noise, is a leak
+GROWTH_MAX = 64  # KiB a minute; a slope that is certainly higher is a leak
 NOISE_MAX = 1024  # KiB a minute; with a larger uncertainty, the slope is unknown
-BOUNDS = {"agent": 16, "aggregator": 64, "relay": 32}  # MiB, at any moment: the default limits
+BOUNDS = {"agent": 16, "aggregator": 64, "relay": 32}  # MiB; the default limits of each role
 DESCRIPTORS_MAX, THREADS_MAX = 16, 4  # maximum increase from the beginning to the end
 EDGE = 10  # number of samples for the median at the beginning and the end
 
@@ -30,7 +32,7 @@ class Process:
         self.samples = []  # (seconds, KiB, descriptors, threads)
 
     def sample(self, now_s):
-        """Returns False if the process has ended."""
+        """Takes a sample; returns False if the process has ended."""
         folder = pathlib.Path(f"/proc/{self.pid}")
         try:
             status = dict(
@@ -53,7 +55,7 @@ class Process:
 
 
 def role_of(command):
-    """agent, aggregator, relay, node, run; None for other programs."""
+    """Returns agent, aggregator, relay, node or run; None for other programs."""
     words = command.split()
     return words[1] if len(words) > 1 and os.path.basename(words[0]) == "sonde" else None
 
@@ -77,13 +79,13 @@ class Sampler:
                 self.ended.append(self.running.pop(pid))
 
     def pid_of(self, role, host):
-        """None if none runs now."""
+        """Returns the process id, or None if no such process runs now."""
         return next(
             (p.pid for p in self.running.values() if (p.role, p.host) == (role, host)), None
         )
 
     def groups(self):
-        """(role, host) → its processes, one after another."""
+        """Returns (role, host) → its processes, in the order of time."""
         found = {}
         for process in [*self.ended, *self.running.values()]:
             if process.samples:
@@ -92,7 +94,7 @@ class Sampler:
 
 
 def blocks(samples):
-    """(minutes, minimum KiB), one for every whole BLOCK_S."""
+    """Returns (minutes, minimum KiB) for every complete block of BLOCK_S."""
     found = {}
     for at, kib, *_ in samples:
         found.setdefault(int((at - samples[0][0]) // BLOCK_S), []).append((at / 60, kib))
@@ -101,10 +103,10 @@ def blocks(samples):
 
 
 def slope(processes):
-    """(KiB a minute, half of the width of its 95 % interval) over consecutive processes: least
-    squares with one slope for all and a level for each. If long lives exist, short ones do not
-    count, nor the first minutes of the long ones, because a process of three minutes has hardly met
-    all programs. None: too short."""
+    """Returns (KiB a minute, half of the width of its 95 % interval) for consecutive processes, or
+    None if they are too short. Least squares with one slope for all and a level for each. If long
+    lives exist, only they count, without their first minutes: in a life of three minutes, not all
+    kinds of programs and requests have come."""
     xx = xy = yy = 0.0
     free = -1  # degrees of freedom: values minus levels minus one for the slope
     lives = [blocks(process.warm()) for process in processes]
@@ -127,9 +129,10 @@ def slope(processes):
 
 
 def beyond_successor(processes):
-    """KiB per minute of life that the last long life had at its end, and that the next process does
-    not have with the same requests and the same recording: a leak. Memory that both have is due to
-    the recording. None: no long life was followed by a warm one."""
+    """Compares the last process with a long life, at its end, with the process that follows it.
+    Returns the memory that only the first one has, in KiB per minute of its life; that is a leak.
+    Memory that both have is due to the recording. Returns None if no long life was followed by a
+    warm one."""
     lives = [[kib for _, kib in blocks(process.warm())] for process in processes]
     for long, next_one in reversed(list(zip(lives, lives[1:]))):
         if len(long) >= LONG_BLOCKS and len(next_one) > WARM_UP_BLOCKS:
@@ -139,8 +142,8 @@ def beyond_successor(processes):
 
 
 def rise(points):
-    """The increase of (seconds, value) in a minute after the warm-up, by least squares; None: too
-    short."""
+    """Returns the increase of (seconds, value) per minute after the warm-up, by least squares, or
+    None if the time is too short."""
     warm = [(at / 60, value) for at, value in points if at >= points[0][0] + WARM_UP_S]
     if len(warm) < 3:
         return None
@@ -150,7 +153,7 @@ def rise(points):
 
 
 def faults(row):
-    """Sentences about the limits that a row of the soak's table exceeds."""
+    """Returns a sentence for each limit that a row of the soak's table exceeds."""
     who, found = f"the {row['process']} of {row['host']}", []
     slope_, width, kept = row["kib_per_minute"], row["plus_minus"], row["kept_per_minute"]
     if kept is not None and kept > GROWTH_MAX:
@@ -170,7 +173,7 @@ def faults(row):
 
 
 def edges(processes, column):
-    """The medians of the first and the last warm samples."""
+    """Returns the medians of the first and of the last warm samples."""
     values = [s[column] for process in processes for s in process.warm()] or [
         s[column] for process in processes for s in process.samples
     ]

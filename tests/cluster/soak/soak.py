@@ -3,10 +3,10 @@ end, dashboards that send requests, an agent killed every minute and a relay eve
 
     soak.py MINUTES [SEED]
 
-On stderr: progress every 30 s, and at the end tables of each process' memory with its slope, its
-descriptors and threads, and the account of every point. On stdout: the same as JSON, one object a
-line. Exit code 1: data is lost, duplicated or damaged, memory grows, or a process failed; 77: no
-lab is possible here.
+It prints its progress on stderr every 30 s. At the end it prints two tables: the memory of each
+process with its slope, descriptors and threads, and the account of every point. stdout gets the
+same tables as JSON, one object a line. Exit code 1: data is lost, duplicated or damaged, memory
+grows, or a process failed; 77: no lab is possible on this machine.
 """
 
 import json
@@ -30,22 +30,21 @@ SONDE, EMITTER, FAKE_NVML, PACKAGE = (
 HOSTS = ("n1", "n2", "n3")
 PROGRAMS, DASHBOARDS = 20, 3
 AGENT_KILLED_EVERY_S, RELAY_KILLED_EVERY_S, SAID_EVERY_S, FOUND_EVERY_S = 60, 300, 30, 5
-# the hosts take turns: one agent lives this long, because only a long life shows a leak
+# The agents of the hosts take turns in living this long, because only a long life shows a leak.
 SPARED_S = 1200
-BACK_WITHIN_S = (
-    30  # nothing is killed this long before the end, so that restarted processes are seen at work
-)
+BACK_WITHIN_S = 30  # nothing is killed in the last seconds, so that restarted processes work again
 COMMAND = "env > /mnt/shared/environment; exec sleep 1000000"
 
 
-# A relay's long life, and the next life, which is not killed either: host and share of the time.
-# Memory at the end of the first one that the second one lacks is a leak.
+# The relays that are not killed: host, and begin and end as shares of the soak's time. A long life
+# is followed by a short one. If the first relay ends with more memory than the second one has, it
+# leaks.
 RELAYS_SPARED = (("n3", 0, 0.38), ("n3", 0.38, 0.5), ("n2", 0.5, 0.88), ("n2", 0.88, 1))
 
 
 def spared(now_s, of_s):
-    """The host whose agent is not killed now; the host whose relay is not, and its index in
-    RELAYS_SPARED."""
+    """Returns the host whose agent is not killed now, the host whose relay is not killed now, and
+    the index of that relay's life in RELAYS_SPARED."""
     life = next(
         (i for i, (_, begin, end) in enumerate(RELAYS_SPARED) if begin <= now_s / of_s < end), 0
     )
@@ -117,7 +116,7 @@ class Soak:
         return "the job says: " + (path.read_text() if path.exists() else "nothing")
 
     def end(self):
-        """Ends the programs first, then the job, which moves the recordings to one place."""
+        """Ends the programs, then the job, which collects the recordings in one folder."""
         for host in HOSTS:
             self.terminate(host, "programs.py")
         for host, process in self.programs.items():
@@ -128,8 +127,8 @@ class Soak:
                 )
         self.terminate("n1", "dashboards.py")
         out, err = self.dashboards.communicate(timeout=120)
-        self.asked = json.loads(out) if self.dashboards.returncode == 0 else None
-        if not self.asked:
+        self.requests = json.loads(out) if self.dashboards.returncode == 0 else None
+        if not self.requests:
             self.bad.append(f"the dashboards ended with {self.dashboards.returncode}: {err[-500:]}")
         self.terminate("n1", "sleep 1000000")
         self.job.communicate(timeout=120)
@@ -195,11 +194,11 @@ class Soak:
             f"{now_s:5.0f} of {self.seconds:.0f} s: {lives} programs have ended, {len(self.kills['agent'])} agents and {len(self.kills['relay'])} relays killed; MiB: {memory}"
         )
 
-    # ---- the end of it
+    # ---- the results
 
     def processes(self, series):
-        """A row for each role and host; `series`: the number in each host's file, as (seconds,
-        number)."""
+        """Returns a row of the table for each role and host. `series` is the number of series in
+        each host's file over time, as (seconds, number)."""
         rows = []
         for (role, host), processes in self.sampler.groups().items():
             grown = samples.slope(processes)
@@ -268,24 +267,24 @@ class Soak:
                 )
             )
         say(
-            "unattended: of a program that ended while its agent was away, whose memory went with it"
+            "unattended: points in the memory of programs that ended while no agent ran to read it"
         )
         say(
-            f"programs: {total['programs']}; they counted {total['dropped']} as dropped; unaccounted: {total['unaccounted']}; agents recorded: {dict(recorded.told) or 'no drops'}"
+            f"programs: {total['programs']}; they counted {total['dropped']} as dropped; unaccounted: {total['unaccounted']}; agents recorded: {recorded.reported_drops or 'no drops'}"
         )
         for line in wrong:
             say(f"  {line}")
-        if self.asked:
+        if self.requests:
             say(
-                f"dashboards: {self.asked['statuses']} answers by status, {self.asked['bytes'] / 1e6:.1f} MB, a node missing in {self.asked['missing']}"
+                f"dashboards: {self.requests['statuses']} answers by status, {self.requests['bytes'] / 1e6:.1f} MB, a node missing in {self.requests['missing']}"
             )
-            self.bad += [f"a dashboard: {failure}" for failure in self.asked["failures"]]
-            print(json.dumps({"dashboards": self.asked}))
+            self.bad += [f"a dashboard: {failure}" for failure in self.requests["failures"]]
+            print(json.dumps({"dashboards": self.requests}))
         print(
             json.dumps(
                 {
                     "account": total,
-                    "agents_dropped": recorded.told,
+                    "agents_dropped": recorded.reported_drops,
                     "kills": {role: len(k) for role, k in self.kills.items()},
                     "wrong": wrong,
                 }

@@ -1,4 +1,4 @@
-"""The soak finds lost, duplicated and damaged points in an account, and growing memory."""
+"""Tests the soak's arithmetic: it finds lost, duplicated and damaged points, and growing memory."""
 
 import collections
 import random
@@ -17,7 +17,7 @@ def life(
     spans=10,
     dropped=0,
     killed=False,
-    asked=100.0,
+    signalled=100.0,
     ended=100.1,
     begun=0,
 ):
@@ -27,7 +27,7 @@ def life(
         "n1",
         "c",
         killed,
-        asked,
+        signalled,
         ended,
         points + begun,
         points,
@@ -40,7 +40,7 @@ def life(
 
 
 def recorded(programs):
-    """As if all data had arrived."""
+    """Returns recordings that contain all data of the programs."""
     found = object.__new__(account.Recorded)
     found.numbers = {
         "points": {(p.slot, p.generation): list(range(p.points)) for p in programs},
@@ -49,7 +49,7 @@ def recorded(programs):
     found.cells = collections.Counter()
     for p in programs:
         found.cells[p.slot] += p.adds
-    found.damaged, found.told = [], {}
+    found.damaged, found.reported_drops = [], {}
     return found
 
 
@@ -68,7 +68,7 @@ class Account(unittest.TestCase):
             ({}, [], 3000, 3000, 3000),
         )
 
-    def test_what_a_kill_left_open(self):
+    def test_a_kill_during_a_call(self):
         """The last begun point, span and addition may be recorded or not."""
 
         def one_more(r):
@@ -92,8 +92,8 @@ class Account(unittest.TestCase):
         self.assertEqual(self.settle([life(dropped=9)], lose)[0], {"overcounted": 2})
 
     def test_ended_while_the_agent_was_away(self):
-        """The last points of a program that ended then may be missing; a gap, or the end of a
-        program that lived on, may not."""
+        """If a program ends while no agent runs, its last points may be missing. Points before a
+        gap, or the last points of other programs, must not be missing."""
 
         def tail(r):
             del r.numbers["points"]["0", 0][900:]
@@ -151,7 +151,7 @@ class Slope(unittest.TestCase):
         return made
 
     def test_of_lives_that_follow_one_another(self):
-        """Each has a level of its own, which is not growth."""
+        """A different level of each process is not growth."""
         for growth in (0, 250):
             lives = [
                 self.process(360, growth, level, begin)
@@ -162,7 +162,7 @@ class Slope(unittest.TestCase):
             self.assertLess(width, 20)
 
     def test_short_lives_do_not_count_beside_a_long_one(self):
-        """Short lives only warm up; a leak of the long one is found."""
+        """The warm-up of short lives is not growth; a leak of the long life is found."""
         for growth in (0, 250):
             short = [self.process(180, 500, 6000, begin) for begin in range(0, 1800, 180)]
             found, width = samples.slope([*short, self.process(900, growth, 9000, 1800)])
@@ -180,9 +180,9 @@ class Slope(unittest.TestCase):
             self.assertLess(abs(found - growth), 2 * width + 2)
             self.assertLess(width, 20)
 
-    def test_what_the_recording_takes_is_no_leak(self):
-        """If the process after a long life has the memory, too, it does not count; memory that it
-        lacks is found."""
+    def test_memory_for_a_growing_recording_is_no_leak(self):
+        """Memory that the process after a long life has, too, does not count. Memory that it lacks
+        is found."""
         for leak in (0, 250):
             long = self.process(1200, 200 + leak)
             successor = self.process(420, 200, 4000 + 200 * 20, 1200)
@@ -193,7 +193,7 @@ class Slope(unittest.TestCase):
         self.assertIsNone(samples.beyond_successor([long, self.process(200, 0)]))
 
     def test_requests_in_flight_are_no_growth(self):
-        """Temporary memory does not count; a leak below it is found."""
+        """The memory of requests does not count; a leak is found in spite of it."""
         chance = random.Random(1)
         for growth in (0, 250):
             process = self.process(600, growth)

@@ -1,9 +1,9 @@
-"""The differences between sonde's answers and those of OpenTSDB 2.4.1, each as a rule that has to
-reproduce it.
+"""The differences between sonde's answers and those of OpenTSDB 2.4.1. Each is a rule that
+reproduces the difference.
 
-A rule changes the request to sonde, or the interpretation of the two answers, which must then be
-equal. Rules combine: explain() searches for the fewest rules that make the answers equal.
-docs/http.md lists them by the same names.
+A rule changes the request to sonde, or the interpretation of the two answers. The answers must then
+be equal. explain() searches for the fewest rules that together make the answers equal. docs/http.md
+lists the rules under the same names.
 """
 import datetime
 import itertools
@@ -17,8 +17,8 @@ WHOLE_METRICS = ("bytes", "whole", "mixed")
 
 
 class Answer:
-    """status; groups: {(tags, aggregateTags) as text: [(stamp, value)]}, without groups that have
-    no points."""
+    """An answer: its status, and its groups, {(tags, aggregateTags) as text: [(stamp, value)]},
+    without groups that have no points."""
 
     def __init__(self, status, raw):
         self.status = status
@@ -33,7 +33,7 @@ class Answer:
 
 
 def _object(pairs):
-    """Points may repeat a key, so they stay pairs."""
+    """Makes a dict of a JSON object, but leaves points as pairs, because they may repeat a key."""
     names = {name for name, _ in pairs}
     return dict(pairs) if names & {"metric", "error"} else pairs
 
@@ -70,15 +70,16 @@ UNITS_MS = {"ms": 1, "s": 1000, "m": 60 * 1000, "h": HOUR_MS, "d": DAY_MS, "w": 
 
 
 def interval_ms(plan):
-    """Of the downsampling, ignoring calendars; None without one, and for 0all."""
+    """Returns the interval of the plan's downsampling, ignoring calendars; None without
+    downsampling, and for 0all."""
     written = plan["downsample"][0] if plan["downsample"] else "0all"
     digits = written.rstrip("acdlmhnswy")
     return int(digits) * UNITS_MS[written[len(digits):].rstrip("c")] if digits != "0" else None
 
 
 def rows_of(plan):
-    """[first, end) of the hours that OpenTSDB reads, in ms: TsdbQuery.getScanStartTimeSeconds() and
-    …End…()."""
+    """Returns [first, end) of the hours that OpenTSDB reads, in ms, computed as in
+    TsdbQuery.getScanStartTimeSeconds() and getScanEndTimeSeconds()."""
     start, end, interval = plan["start"] // 1000, plan["end"] // 1000 + 1, interval_ms(plan)
     if interval:
         start -= 1000 * start % interval // 1000
@@ -89,7 +90,7 @@ def rows_of(plan):
 
 
 def calendar(plan):
-    """(count, unit, zone) of a calendar interval, else None."""
+    """Returns (count, unit, zone) of the plan's calendar interval, or None if it has none."""
     written = plan["downsample"][0] if plan["downsample"] else ""
     return (int(written[:-2]), written[-2], zoneinfo.ZoneInfo(plan["zone"])) if written.endswith("c") else None
 
@@ -99,8 +100,8 @@ def hours_of_day(ms, zone):
 
 
 def add(ms, count, unit, zone):
-    """Days and longer units follow the zone's clocks, the others elapsed time, like
-    java.util.Calendar."""
+    """Adds an interval to a time, as java.util.Calendar does: days and longer units follow the
+    zone's clocks, shorter ones the elapsed time."""
     if unit in "hm":
         return ms + count * UNITS_MS[unit]
     local = datetime.datetime.fromtimestamp(ms // 1000, zone).replace(tzinfo=None)
@@ -113,7 +114,7 @@ def add(ms, count, unit, zone):
 
 
 def round_down(ms, count, unit, zone):
-    """DateTime.previousInterval()."""
+    """Returns the begin of the calendar interval, computed as in DateTime.previousInterval()."""
     local = datetime.datetime.fromtimestamp(ms // 1000, zone).replace(tzinfo=None, minute=0, second=0)
     if unit == "w":
         local, count = local.replace(hour=0) - datetime.timedelta(days=local.isoweekday() % 7), 1
@@ -132,8 +133,8 @@ def round_down(ms, count, unit, zone):
 
 
 def read_of(plan):
-    """[first, end) of the points of these rows that OpenTSDB reads: from the first whole interval
-    on (Downsampler.seekInterval())."""
+    """Returns [first, end) of the points that OpenTSDB uses in the hours of rows_of(): from the
+    first whole interval on, as in Downsampler.seekInterval()."""
     first, end = rows_of(plan)
     if calendar(plan):
         at = round_down(first, *calendar(plan))
@@ -155,7 +156,7 @@ class Rule:
         pass
 
     def reconcile(self, plan, theirs, ours):
-        """Sees both answers after the other rules."""
+        """May change both answers before they are compared."""
 
     def slack(self, plan):
         return 0
@@ -187,8 +188,8 @@ class Refused(Rule):
 
 
 class Seconds(Rule):
-    """Several points of one second: OpenTSDB repeats the key; sonde answers the last, and takes
-    downsampling intervals of less than 1 s for 1 s."""
+    """For several points in one second, OpenTSDB repeats the key. sonde answers the last point, and
+    takes downsampling intervals below 1 s for 1 s."""
     name = "SECONDS"
 
     def applies(self, plan, theirs):
@@ -201,10 +202,10 @@ class Seconds(Rule):
 
 class Rows(Rule):
     """OpenTSDB reads the rows of the hours that the range touches, from the first whole interval
-    on; it knows no other points, however near.
+    on. It uses no other points, however near they are.
 
-    sonde interpolates to points up to an hour outside of the range, and a rate's first value may be
-    of any age.
+    sonde interpolates to points up to an hour outside the range, and computes a rate's first value
+    from a point of any age.
     """
     name = "ROWS"
 
@@ -217,8 +218,8 @@ class Rows(Rule):
 
 
 class Names(Rule):
-    """OpenTSDB names, and fills, all series of those rows; sonde only those with a value at some
-    instant of the answer."""
+    """OpenTSDB lists and fills all series of the rows that it reads. sonde lists only the series
+    with a value in the answer."""
     name = "NAMES"
 
     @staticmethod
@@ -226,7 +227,7 @@ class Names(Rule):
         return bool(plan["downsample"]) and plan["downsample"][2] in ("nan", "null", "zero")
 
     def applies(self, plan, theirs):
-        # a series with one point has no rate, but is listed
+        # OpenTSDB lists a series with one point, which has no rate.
         if theirs.status != 200 or plan["rate"] is not None:
             return theirs.status == 200
         if calendar(plan):
@@ -237,7 +238,8 @@ class Names(Rule):
                    not any(plan["start"] <= t - t % interval <= plan["end"] - whole for t, _ in points) for points in plan["points"])
 
     def request(self, plan):
-        """A filled series is the same in a longer range, because it is never interpolated."""
+        """Extends the range to the rows. This does not change the values of a filled series,
+        because it is never interpolated."""
         return self.over_rows(plan, plan) if self.fills(plan) and plan["downsample"][0] != "0all" else plan
 
     @staticmethod
@@ -263,24 +265,23 @@ class Names(Rule):
 
 
 class Anchor(Rule):
-    """OpenTSDB counts each series' calendar intervals from the first point that it reads, sonde all
-    from the hour in which it begins to read.
+    """OpenTSDB counts the calendar intervals of each series from the first point that it reads.
+    sonde counts the intervals of all series from the hour in which it begins to read.
 
-    Only the stamps are compared, because different intervals have different points.
+    Only the time stamps are compared, because different intervals have different values.
     """
     name = "ANCHOR"
 
     @staticmethod
     def chain_of(plan, points):
-        """OpenTSDB's first interval of the series, and its following stamps; None without
-        points."""
+        """Returns the begin of OpenTSDB's first interval of a series; None if it has no points."""
         first, end = read_of(plan)
         read = [t for t, _ in points if first <= t < end]
         return round_down(read[0], *calendar(plan)) if read else None
 
     def stamps(self, plan):
-        """Of each series' intervals: the first one, even outside of the range, and those up to the
-        end of the range."""
+        """Returns a set per series with the begins of OpenTSDB's intervals: the first one, even if
+        it is outside the range, and the others up to the end of the range."""
         made = []
         for at in {self.chain_of(plan, points) for points in plan["points"]} - {None}:
             stamps = {at}
@@ -298,7 +299,7 @@ class Anchor(Rule):
         while at <= max((max(stamps) for stamps in chains), default=at - 1):
             ours.add(at)
             at = add(at, count, unit, zone)
-        if unit == "h" and 24 % count == 0:  # sonde restarts at each midnight
+        if unit == "h" and 24 % count == 0:  # sonde begins anew at each midnight
             ours = {at for at in ours if hours_of_day(at, zone) % count == 0}
         return any(stamps - ours for stamps in chains)
 
@@ -330,18 +331,18 @@ class Estimated(Rule):
             _stamp_as_asked(plan, request, answer.documented)
 
     def reconcile(self, plan, theirs, ours):
-        """If the values of an instant are whole numbers, OpenTSDB's answer is one, too, and
-        computed as documented."""
+        """If the values at a time are whole numbers, OpenTSDB answers a whole number, computed as
+        documented."""
         for key, points in ours.groups.items() if ours.documented else ():
             documented, whole = dict(ours.documented.groups.get(key, [])), {t for t, v in theirs.groups.get(key, []) if isinstance(v, int)}
             ours.groups[key] = [(t, documented.get(t, v) if t in whole else v) for t, v in points]
 
 
 class Integers(Rule):
-    """OpenTSDB computes with whole numbers if whole numbers were stored, interpolated values
-    included.
+    """OpenTSDB computes with whole numbers, also interpolated ones, if whole numbers were stored.
 
-    sonde does so only for p50 … p999, and for any values that are whole: it stores 4 and 4.0 alike.
+    sonde does so only for p50 … p999, and whenever the values are whole, because it stores 4 and
+    4.0 alike.
     """
     name = "INTEGERS"
 
@@ -355,7 +356,7 @@ class Integers(Rule):
 
 
 def _gaps_of(theirs, ours):
-    """Our answer, with gaps wherever theirs has gaps."""
+    """Puts gaps into sonde's answer wherever OpenTSDB's answer has gaps."""
     for key, points in theirs.groups.items():
         own = ours.groups.get(key, [])
         if [t for t, _ in own] == [t for t, _ in points]:
@@ -375,8 +376,8 @@ class NotSkipped(Rule):
 
 
 class FirstRate(Rule):
-    """For OpenTSDB, every series was 0 in 1970, and the rate from there holds until the series'
-    second point, or bucket."""
+    """OpenTSDB takes each series as 0 in 1970, so the first rate is that since 1970. It holds until
+    the second point or bucket of the series."""
     name = "FIRST_RATE"
 
     def applies(self, plan, theirs):
@@ -385,11 +386,11 @@ class FirstRate(Rule):
     def reconcile(self, plan, theirs, ours):
         interval = interval_ms(plan) or 1
         first, end = read_of(plan)
-        until = 0  # the last of the second points
+        until = 0  # the latest among the second points of all series
         for points in plan["points"]:
             buckets = {ms // interval: value for ms, value in points if first <= ms < end}
             stamps = sorted(buckets)
-            # With dropResets, a fall has no rate; this test cannot know if buckets fall.
+            # With dropResets, a fall has no rate. Whether a bucket falls is unknown here.
             drops = plan["rate"].get("dropResets")
             values = [0] + [buckets[stamp] for stamp in stamps]
             rates = [stamp for stamp, a, b in zip(stamps, values, values[1:]) if not drops or not plan["downsample"] and b >= a]
@@ -404,8 +405,8 @@ class FirstRate(Rule):
 
 
 class GapsOfRates(Rule):
-    """A rate after a gap: NaN in OpenTSDB, the change over the gap in sonde. Aggregates of them
-    differ, too."""
+    """The rate after a gap is NaN in OpenTSDB, but the change over the gap in sonde. Aggregates of
+    such rates differ, too."""
     name = "GAPS"
 
     def applies(self, plan, theirs):
@@ -415,7 +416,8 @@ class GapsOfRates(Rule):
         if plan["aggregator"] != "none":
             ours.groups = theirs.groups
             return
-        for key, points in theirs.groups.items():  # it has no first gap, because it has no rate
+        # OpenTSDB answers no gap at the first time stamp, where no rate exists.
+        for key, points in theirs.groups.items():
             stamps = {t for t, _ in points}
             ours.groups[key] = [(t, v) for t, v in ours.groups.get(key, []) if t in stamps or v not in GAPS]
         _gaps_of(theirs, ours)
@@ -436,8 +438,8 @@ RULES = [Seconds(), Rows(), Names(), Anchor(), Estimated(), Integers(), NotSkipp
 
 
 def _stamp_as_asked(plan, request, ours):
-    """Converts milliseconds, which only a rule requested, to seconds: the last point of each, as in
-    sonde, or all."""
+    """Converts time stamps to seconds if a rule, not the plan, requested milliseconds. Keeps the
+    last point of each second, as sonde does, or all if the rule repeats keys."""
     if "ms" in plan["flags"] or "ms" not in request["flags"]:
         return
     for key, points in ours.groups.items():
@@ -446,11 +448,11 @@ def _stamp_as_asked(plan, request, ours):
 
 
 def explain(plan, points, theirs_raw, ask):
-    """The names of the fewest rules that make the answers equal; () if they are equal; None if no
-    rules do.
+    """Returns the names of the fewest rules that make the answers equal: () if they are equal
+    without rules, None if no rules make them equal.
 
-    points: [(ms, value)] of each series of the metric. theirs_raw: (status, body) of OpenTSDB.
-    ask(plan): sonde's Answer.
+    `points` has [(ms, value)] of each series of the metric, `theirs_raw` is OpenTSDB's (status,
+    body), ask(plan) returns sonde's Answer.
     """
     plan = {**plan, "points": points}
     applicable = [rule for rule in RULES if rule.applies(plan, Answer(*theirs_raw))]

@@ -1,7 +1,7 @@
-"""A released OpenTSDB with tables in memory, on loopback, to compare sonde's answers with.
+"""Runs a released OpenTSDB on loopback, with tables in memory, as a reference for sonde's answers.
 
-tools/test fetches it with Maven into a folder of the build ($OPENTSDB); without Java or Maven,
-why_not() gives the reason.
+tools/test fetches OpenTSDB with Maven into a folder of the build ($OPENTSDB). Without Java or
+Maven, why_not() returns the reason.
 """
 import http.client
 import json
@@ -15,8 +15,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 PATIENCE_S = 60
-# No fuzzy row filter, because the tables in memory have none; of two points with one time stamp,
-# the newer one wins, as in sonde.
+# The fuzzy row filter is off, because the tables in memory have none. Of two points with one time
+# stamp, the newer one counts, as in sonde.
 CONFIGURATION = """tsd.network.port = {port}
 tsd.network.bind = 127.0.0.1
 tsd.http.staticroot = {folder}
@@ -32,10 +32,10 @@ tsd.storage.fix_duplicates = true
 
 
 def why_not():
-    """The reason why no OpenTSDB can run here, or None."""
+    """Returns the reason why OpenTSDB cannot run here, or None."""
     folder = pathlib.Path(os.environ.get("OPENTSDB", ""))
     if not any(folder.glob("opentsdb-*.jar")):
-        return "no OpenTSDB here: it needs Java and Maven"
+        return "OpenTSDB is not installed: it needs Java and Maven"
     return None if shutil.which("javac") else "OpenTSDB needs javac"
 
 
@@ -46,7 +46,8 @@ def free_port():
 
 
 class OpenTSDB:
-    """with OpenTSDB() as tsdb: tsdb.put(points); tsdb.request("GET", "/api/query?…")"""
+    """A running OpenTSDB, used as in
+    `with OpenTSDB() as tsdb: tsdb.put(points); tsdb.request("GET", "/api/query?…")`."""
 
     def __enter__(self):
         jars = f"{os.environ['OPENTSDB']}/*"
@@ -80,8 +81,8 @@ class OpenTSDB:
         shutil.rmtree(self.folder)
 
     def request(self, method, target, body=None):
-        """(status, body). One connection is kept: opening one for each request would dominate
-        thousands of them."""
+        """Sends a request; returns (status, body). All requests share a connection, because
+        thousands of connections would take longer than the requests."""
         if self.connection is None:
             self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
@@ -94,7 +95,7 @@ class OpenTSDB:
             raise
 
     def put(self, points):
-        """points: objects in the form of /api/put."""
+        """Writes points, which are objects in the form of /api/put."""
         for i in range(0, len(points), 2000):
             status, body = self.request("POST", "/api/put?details", json.dumps(points[i:i + 2000]))
             if status not in (200, 204) or json.loads(body).get("failed"):

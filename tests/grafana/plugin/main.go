@@ -1,14 +1,14 @@
-// Command plugin runs the backend of an installed Grafana data source, with the addresses of the
-// Grafana server in front of it.
+// Command plugin runs the backend of an installed Grafana data source, and serves the addresses of
+// the Grafana server.
 //
 //	plugin EXECUTABLE < settings.json
 //
-// The settings are the data source's: url, basicAuthEnabled, basicAuthUser, jsonData,
-// secureJsonData. It prints the address that it listens on, and ends with its standard input:
+// The settings are those of the data source: url, basicAuthEnabled, basicAuthUser, jsonData,
+// secureJsonData. It prints the address on which it listens, and ends when its standard input ends.
 //
-//	POST /api/ds/query                              the queries of one panel; frames as JSON
-//	GET  /api/datasources/uid/UID/resources/PATH    what the plugin's own routes answer
-//	GET  /api/datasources/uid/UID/health            "Save & test"
+//	POST /api/ds/query                              takes the queries of a panel, returns frames
+//	GET  /api/datasources/uid/UID/resources/PATH    calls the plugin's own routes
+//	GET  /api/datasources/uid/UID/health            is the request of "Save & test"
 package main
 
 import (
@@ -50,8 +50,8 @@ type plugin struct {
 	diagnostics pluginv2.DiagnosticsClient
 }
 
-// start runs the executable as Grafana does: it wants a cookie in its environment, and says where
-// it listens in one line, "1|2|unix|SOCKET|grpc|…".
+// start runs the executable as Grafana does. The executable needs a cookie in its environment, and
+// prints the address on which it listens in a line, "1|2|unix|SOCKET|grpc|…".
 func start(executable string, s settings) (*plugin, error) {
 	command := exec.Command(executable)
 	command.Env = append(os.Environ(), "grafana_plugin_type=datasource", "PLUGIN_PROTOCOL_VERSIONS=2")
@@ -65,12 +65,12 @@ func start(executable string, s settings) (*plugin, error) {
 	}
 	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil {
-		return nil, fmt.Errorf("%s says nothing: %w", executable, err)
+		return nil, fmt.Errorf("%s does not print its address: %w", executable, err)
 	}
 	go io.Copy(io.Discard, output)
 	words := strings.Split(strings.TrimSpace(line), "|")
 	if len(words) < 5 || words[4] != "grpc" {
-		return nil, fmt.Errorf("%s is no data source: it says %q", executable, line)
+		return nil, fmt.Errorf("%s is not a data source: it prints %q", executable, line)
 	}
 	connection, err := grpc.NewClient("passthrough:///plugin",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -109,7 +109,7 @@ func (p *plugin) query(w http.ResponseWriter, r *http.Request) {
 	from, errFrom := strconv.ParseInt(body.From, 10, 64)
 	to, errTo := strconv.ParseInt(body.To, 10, 64)
 	if errFrom != nil || errTo != nil {
-		http.Error(w, "from and to have to be milliseconds", http.StatusBadRequest)
+		http.Error(w, "from and to must be milliseconds", http.StatusBadRequest)
 		return
 	}
 	request := &pluginv2.QueryDataRequest{PluginContext: p.context}
@@ -133,7 +133,8 @@ func (p *plugin) query(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	// The Grafana server also tells some failures from all; its browser code reads both alike.
+	// The Grafana server has another status if only some queries fail. Its code in the browser treats
+	// both alike.
 	decoded, err := backend.FromProto().QueryDataResponse(answer)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

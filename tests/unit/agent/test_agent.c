@@ -178,7 +178,7 @@ static void existing_sockets_are_replaced_or_refused(void **state)
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     close(fd);
-    expect_error(&lab, "is in the way: it is not a socket");
+    expect_error(&lab, "exists and is not a socket");
     assert_int_equal(access(path, F_OK), 0);
     lab_free(&lab);
 }

@@ -105,7 +105,7 @@ static void a_program_ahead_of_the_clock_delays_no_other(void **state)
     assert_string_equal(lab_put(&lab, "steady 2\n"), "");
     snprintf(text, sizeof text, "old 1 %lld\n", (long long)(clock_realtime_ns() / NS_PER_S) - 1800);
     assert_string_equal(lab_put(&lab, text),
-                        "line 1: 'old' is not stored: older than what is kept\n");
+                        "line 1: 'old' is not stored: older than the data that are kept\n");
     assert_int_equal(lab_end(&lab, SIGTERM), 0);
     assert_int_equal(lab_points(&lab, "steady{host=lab}", NULL), 2);
     assert_true(lab_points(&lab, "sonde_dropped_total{cause=refused,host=lab}", &last) > 0);

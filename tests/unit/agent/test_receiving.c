@@ -90,7 +90,7 @@ static void bad_lines_get_an_answer_and_good_lines_are_stored(void **state)
         "line 3: value 'inf' is not a finite number\n"
         "line 4: value '-inf' is not a finite number\n"
         "line 5: value '1e308' is not a finite number\n"
-        "line 7: 'n' is not stored: its total would be no finite number\n");
+        "line 7: 'n' is not stored: its total would not be finite\n");
     // A line may have 16 tags; with `host`, these exceed the store's limit.
     struct buf text = {0};
     buf_add_str(&text, STR("tags 1"));

@@ -320,7 +320,7 @@ static void events_and_status_name_their_node(void **state)
     const struct ask_status *status;
     size_t count;
     struct error e;
-    struct store_events_wanted m = {.from_ns = 0, .to_ns = 100};
+    struct store_event_selection m = {.from_ns = 0, .to_ns = 100};
     assert_int_equal(hub_events(net.root, &m, &where, &arena, &events, &count, &absent, &e), 0);
     assert_int_equal(count, NODES);
     assert_str_equal(events[0].host, "head");

@@ -91,7 +91,8 @@ static struct hub_where everywhere(const struct work_watch *watch)
 }
 
 // Returns the number of events; *bytes is their memory.
-static size_t events(const struct store_events_wanted *m, size_t *bytes, struct hub_absent *absent)
+static size_t events(const struct store_event_selection *m, size_t *bytes,
+                     struct hub_absent *absent)
 {
     struct arena arena = {0};
     struct hub_where where = everywhere(NULL);
@@ -112,13 +113,13 @@ static void events_outside_of_the_selection_are_not_sent(void **state)
     (void)state;
     size_t bytes;
     struct hub_absent absent;
-    struct store_events_wanted m = {.to_ns = INT64_MAX};
+    struct store_event_selection m = {.to_ns = INT64_MAX};
     assert_int_equal(events(&m, &bytes, &absent), SPANS + ANNOTATIONS);
     assert_true(bytes > MANY_BYTES);
     m.kinds = 1u << STORE_ANNOTATION;
     assert_int_equal(events(&m, &bytes, &absent), ANNOTATIONS);
     assert_true(bytes < SMALL_BYTES);
-    m = (struct store_events_wanted){
+    m = (struct store_event_selection){
         .to_ns = INT64_MAX, .kinds = 1u << STORE_SPAN, .name = STR("read"), .most = 10};
     assert_int_equal(events(&m, &bytes, &absent), 10);
     assert_true(bytes < SMALL_BYTES);
@@ -180,7 +181,7 @@ static void a_list_counts_while_it_grows(void **state)
     struct told told = {.limit_bytes = SIZE_MAX};
     struct work_watch watch = {look, hold, release, &told};
     struct hub_where where = everywhere(&watch);
-    struct store_events_wanted m = {.to_ns = INT64_MAX};
+    struct store_event_selection m = {.to_ns = INT64_MAX};
     struct arena arena = {0};
     const struct ask_event *all;
     struct hub_absent absent;
@@ -258,7 +259,7 @@ static void records_that_wait_for_the_caller_count(void **state)
     const struct wire_missing *missing;
     size_t missing_count, got = 0;
     struct error e;
-    ask_events_request_write(&(struct store_events_wanted){.to_ns = INT64_MAX}, &request);
+    ask_events_request_write(&(struct store_event_selection){.to_ns = INT64_MAX}, &request);
     // above the limit, each record makes the nodes wait, but nothing stops for ever
     net.asks.limit_bytes = 1;
     struct hub_ask ask = {.question = ASK_EVENTS,
@@ -283,7 +284,7 @@ static void a_node_refuses_answers_beyond_its_memory(void **state)
     (void)state;
     size_t bytes;
     struct hub_absent absent;
-    struct store_events_wanted m = {.to_ns = INT64_MAX};
+    struct store_event_selection m = {.to_ns = INT64_MAX};
     net.answers.limit_bytes = SMALL_BYTES;
     struct arena arena = {0};
     struct hub_where where = everywhere(NULL);

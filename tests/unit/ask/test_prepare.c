@@ -76,11 +76,11 @@ static bool goes_to_one_node(void)
     struct query_result result;
     struct hub_absent absent;
     struct error e;
-    uint64_t before = net_stats(net.hub).asked;
+    uint64_t before = net_stats(net.hub).node_questions;
     assert_int_equal(query_parse_m(STR("sum:m{host=n0}"), &arena, &q, &e), 0);
     assert_int_equal(hub_query(net.hub, &q, NULL, &where, &arena, &result, &absent, &e), 0);
     arena_free(&arena);
-    return net_stats(net.hub).asked - before == 1;
+    return net_stats(net.hub).node_questions - before == 1;
 }
 
 static int set_up(void **state)
@@ -200,7 +200,7 @@ static void all_queries_are_two_questions(void **state)
         run_as_alone(&r, i, NODES);
     struct hub_stats after = net_stats(net.hub);
     assert_int_equal(after.questions - before.questions, 2);
-    assert_int_equal(after.asked - before.asked, NODES + 2);
+    assert_int_equal(after.node_questions - before.node_questions, NODES + 2);
     assert_int_equal(r.reading.missing_count, 0);
     // A repeated query is sent again.
     run_as_alone(&r, 0, NODES);

@@ -145,7 +145,7 @@ static void mistakes_are_named(void **state)
     refuse(COMMAND_RUN, "--port 4242.0 x", "is not a whole number from 1 to 65535");
     refuse(COMMAND_RUN, "--quiet=perhaps x", "'perhaps' is not true or false");
     refuse(COMMAND_RUN, "--record= x", "--record: '' is not a text of 1 to 4096 bytes");
-    refuse(COMMAND_STATUS, "now", "'now' is too much");
+    refuse(COMMAND_STATUS, "now", "'now' is one argument too many");
     refuse(COMMAND_RUN, "", "something is missing");
 }
 

@@ -156,7 +156,7 @@ static void compressed_tables_are_zstd_frames(void **state)
     size_t n = related_columns(500), size;
     uint8_t *bytes = encode(n, &size), *out = malloc(size),
             *packed = malloc(codec_table_compress_bound(size));
-    for (int level = 1; level <= 19; level += 6) {
+    for (int level = CODEC_TABLE_QUICK; level <= 18; level += 6) {
         size_t packed_size = codec_table_compress(bytes, size, level, packed);
         assert_in_range(packed_size, 1, codec_table_compress_bound(size));
         assert_int_equal(ZSTD_getFrameContentSize(packed, packed_size), size);

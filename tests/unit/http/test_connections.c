@@ -364,11 +364,11 @@ static void test_requests_wait_for_a_place(void **state)
     assert_false(connections_take_place(c, &peer));
     connections_release(c);
     assert_true(connections_take_place(c, &peer));
-    assert_false(connections_wanted(c));
+    assert_false(connections_should_close(c));
     connections_wait(c);
-    assert_true(connections_wanted(c));
+    assert_true(connections_should_close(c));
     connections_wait_ended(c, WAIT_EVICTED);
-    assert_false(connections_wanted(c));
+    assert_false(connections_should_close(c));
     for (int i = 0; i < 2; i++)
         close_pair(c, &p[i]);
     connections_destroy(c);

@@ -372,9 +372,9 @@ static void a_requesting_process_has_its_cells_sampled(void **state)
     node_until_said(&n, apart, "ready");
     until_programs(&n, 3);
     ingest_ask_cells(n.in, getpid()); // it emits no points
-    assert_int_equal(ingest_sample_asked(n.in, instant), 0);
+    assert_int_equal(ingest_sample_requested(n.in, instant), 0);
     ingest_ask_cells(n.in, asks->pid);
-    assert_int_equal(ingest_sample_asked(n.in, instant), 1);
+    assert_int_equal(ingest_sample_requested(n.in, instant), 1);
     assert_true(series(&n, "work_total")->last == 16); // `apart` contributes, too
     // a gauge of a program that has sent no request
     assert_int_equal(series(&n, "level")->count, 0);
@@ -382,11 +382,11 @@ static void a_requesting_process_has_its_cells_sampled(void **state)
     node_until_said(&n, shares, "added_1");
     ingest_ask_cells(n.in, asks->pid);
     // none of its own cells has changed
-    assert_int_equal(ingest_sample_asked(n.in, instant + 1), 0);
+    assert_int_equal(ingest_sample_requested(n.in, instant + 1), 0);
     node_say(asks, "\n");
     node_until_said(&n, asks, "added_1");
     ingest_ask_cells(n.in, asks->pid);
-    assert_int_equal(ingest_sample_asked(n.in, instant + 2), 1);
+    assert_int_equal(ingest_sample_requested(n.in, instant + 2), 1);
     assert_true(series(&n, "work_total")->last == 38);
     // The instant before the request is sampled after it, and must not be recorded in the wrong
     // order.
@@ -396,7 +396,7 @@ static void a_requesting_process_has_its_cells_sampled(void **state)
     assert_true(series(&n, "work_total")->last == 68);
     assert_int_equal(series(&n, "work_total")->last_t_ns, instant + 2);
     ingest_ask_cells(n.in, asks->pid);
-    assert_int_equal(ingest_sample_asked(n.in, instant + 3), 0); // recorded with all others
+    assert_int_equal(ingest_sample_requested(n.in, instant + 3), 0); // recorded with all others
     assert_int_equal(series(&n, "work_total")->falls, 0);
     assert_int_equal(series(&n, "work_total")->time_falls, 0);
     // If the clock was set back by more, the new time counts.

@@ -153,7 +153,7 @@ static void spans(void **state)
         {"span begin 10000000000000000 -- x", "!'10000000000000000' is not the id of a span"},
         {"span begin 1 rank=3",
          "!the text is missing (expected: span begin id[/parent] [time] [tag=value ...] -- name)"},
-        {"span end 1 2 3", "!words behind the end of a span (expected: span end id [time])"},
+        {"span end 1 2 3", "!words after the end of a span (expected: span end id [time])"},
         {"span end 1 x", "!time 'x' is not a number of seconds or milliseconds since 1970"},
     };
     CHECK(facts);
@@ -244,7 +244,7 @@ static void influx_lines(void **state)
         {"m value=1ii", "!value '1ii' of field 'value' is not a number"},
         {"m value=-1u", "!value '-1u' of field 'value' is not a number"},
         {"m text=\"open", "!the text of field 'text' has no closing quote"},
-        {"m text=\"a\"b", "!'b' behind a field is not understood"},
+        {"m text=\"a\"b", "!'b' after a field is not understood"},
         {"m value=1 soon", "!time 'soon' is not a number of nanoseconds since 1970"},
         {"m value=1 -5", "!time '-5' is not a number of nanoseconds since 1970"},
         {"m value=1,", "!field '' has no value"},

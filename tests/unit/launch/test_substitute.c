@@ -18,8 +18,8 @@ static void expect(const char *word, const char *becomes)
     assert_non_null(out);
     assert_string_equal(out[0], becomes);
     assert_null(out[1]);
-    // substitute_wanted is true for words that change.
-    assert_int_equal(substitute_wanted(words), strcmp(word, becomes) != 0);
+    // substitute_needed is true for words that change.
+    assert_int_equal(substitute_needed(words), strcmp(word, becomes) != 0);
     substitute_free(out);
 }
 

@@ -53,14 +53,14 @@ static bool see(const struct store_event *e, void *user)
     return true;
 }
 
-static bool matches(size_t i, const struct store_events_wanted *w)
+static bool matches(size_t i, const struct store_event_selection *w)
 {
     return counts(i, w->from_ns, w->to_ns) && (!w->kinds || w->kinds >> appended[i].kind & 1) &&
            (!w->name.size || str_eq(w->name, appended[i].text));
 }
 
 // With a limit, the earliest events are returned: no omitted one begins before one of them.
-static void compare_most(struct store_reader *r, const struct store_events_wanted *w)
+static void compare_most(struct store_reader *r, const struct store_event_selection *w)
 {
     static struct check c;
     c = (struct check){.last_start = INT64_MIN};
@@ -81,7 +81,7 @@ static void compare_kinds(struct store_reader *r, unsigned kinds, int64_t from, 
 {
     static struct check c;
     c = (struct check){.last_start = INT64_MIN};
-    struct store_events_wanted wanted = {.from_ns = from, .to_ns = to, .kinds = kinds};
+    struct store_event_selection wanted = {.from_ns = from, .to_ns = to, .kinds = kinds};
     struct store_snapshot *s = store_snapshot_open(r);
     assert_int_equal(store_events_find(s, &wanted, see, &c), 0);
     store_snapshot_close(s);
@@ -96,7 +96,7 @@ static void compare(struct store_reader *r, int64_t from, int64_t to)
 {
     for (unsigned kinds = 0; kinds < 4; kinds++)
         compare_kinds(r, kinds, from, to);
-    struct store_events_wanted wanted = {.from_ns = from, .to_ns = to, .kinds = next_random(4)};
+    struct store_event_selection wanted = {.from_ns = from, .to_ns = to, .kinds = next_random(4)};
     wanted.most = 1 + next_random(next_random(2) ? 10 : 2 * EVENTS);
     if (count && next_random(4) == 0)
         wanted.name = appended[next_random((uint32_t)count)].text;
@@ -190,7 +190,7 @@ static uint64_t blocks_read_of(struct store_reader *r, unsigned kinds, size_t mo
     uint64_t before = r->events.blocks_read;
     struct store_snapshot *s = store_snapshot_open(r);
     int n = 0;
-    struct store_events_wanted wanted = {
+    struct store_event_selection wanted = {
         .from_ns = from, .to_ns = to, .kinds = kinds, .most = most};
     assert_int_equal(store_events_find(s, &wanted, count_one, &n), 0);
     store_snapshot_close(s);

@@ -84,7 +84,7 @@ static void count_asked(struct hub *h, uint64_t counts[NODES])
     for (size_t i = 0; i < count; i++)
         if (nodes[i].host.size == 2 && nodes[i].host.data[0] == 'n' &&
             nodes[i].host.data[1] <= '0' + NODES)
-            counts[nodes[i].host.data[1] - '1'] += nodes[i].asked;
+            counts[nodes[i].host.data[1] - '1'] += nodes[i].questions;
     arena_free(&arena);
 }
 

@@ -36,7 +36,7 @@ static void only_nodes_that_can_have_the_data_are_asked(void **state)
         expect(net, m, facts[i].asked, facts[i].series, "");
     }
     struct hub_stats stats = net_stats(net->root);
-    assert_true(stats.asked > 0 && stats.spared > 0);
+    assert_true(stats.node_questions > 0 && stats.spared > 0);
     // A list of all except n2, and a pattern that is too long to be tried.
     struct buf text = {0};
     for (int i = 0; i < 4000; i++)
@@ -85,11 +85,11 @@ static void tags_count_as_filters_do(void **state)
     size_t count;
     static const uint64_t want[] = {1, 3, 3};
     for (int i = 0; i < 3; i++) {
-        uint64_t before = net_stats(net->root).asked;
+        uint64_t before = net_stats(net->root).node_questions;
         struct query_series_filter m = {.tags = &tags[i], .tag_count = 1};
         assert_int_equal(hub_series(net->root, &m, &where, &arena, &series, &count, &absent, NULL),
                          0);
-        assert_int_equal(net_stats(net->root).asked - before, want[i]);
+        assert_int_equal(net_stats(net->root).node_questions - before, want[i]);
         assert_int_equal(count, i == 2 ? 0 : want[i]);
     }
     // A stream with several selections.
@@ -110,9 +110,9 @@ static void tags_count_as_filters_do(void **state)
                                    .deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
                                    .record = count_record,
                                    .user = &records};
-        uint64_t before = net_stats(net->root).asked;
+        uint64_t before = net_stats(net->root).node_questions;
         assert_int_equal(hub_ask(net->root, &question, &arena, &missing, &missing_count, NULL), 0);
-        assert_int_equal(net_stats(net->root).asked - before, n);
+        assert_int_equal(net_stats(net->root).node_questions - before, n);
         assert_int_equal(missing_count, 0);
         buf_free(&request);
     }

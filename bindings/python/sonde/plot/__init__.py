@@ -54,8 +54,8 @@ def lines(
     size: Optional[tuple[float, float]] = None,
     ax: Any = None,
 ) -> Any:
-    """Draws a line for each series. More than `most` series are drawn as a band: lowest to highest
-    value, middle half and mean. Series that are far from the others have lines with their names.
+    """Draws a line for each series. More than `most` series are drawn as a band: their range,
+    quartiles and mean. Outliers have lines with their names.
 
     `downsample` ("10s-avg") applies to expressions without one. `per_span` draws one value for each
     span of that name, at its start. `mark_spans` shades every second span of that name. With

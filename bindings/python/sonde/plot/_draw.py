@@ -59,9 +59,9 @@ def line(axis: Any, theme: Theme, x: Sequence[float], y: Sequence[float], number
 
 
 def band(axis: Any, theme: Theme, x: Any, rows: dict[str, Any], count: int, number: int = 0, own: str = "") -> None:
-    """Draws the range of many series: between their lowest and highest values, their middle half,
-    and their mean. `rows` has min, low, mean, high and max for each x; `own` is the beginning of
-    the names of the `number`-th band of an axis."""
+    """Draws the band of many series: the range from their lowest to their highest values, the range
+    between their quartiles, and their mean. `rows` has min, low, mean, high and max for each x;
+    `own` is the beginning of the names of the `number`-th band of an axis."""
     colour = theme.lines[number % len(theme.lines)]
     axis.fill_between(x, rows["min"], rows["max"], color=colour, alpha=0.18, linewidth=0, label=f"{own}min to max of {count:,} series")
     axis.fill_between(x, rows["low"], rows["high"], color=colour, alpha=0.38, linewidth=0, label=f"{own}middle half of them")

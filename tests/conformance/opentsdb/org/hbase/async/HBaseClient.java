@@ -1,7 +1,9 @@
-// HBaseClient.java - HBase's tables in memory, behind the interface through which OpenTSDB uses HBase.
+// HBaseClient.java - keeps HBase's tables in memory, behind the interface through which OpenTSDB
+// uses HBase.
 //
-// The class path names this class before the asynchbase library, whose requests, key-values and filters it takes. Everything that
-// OpenTSDB computes is therefore its own released code; only the storage below it is ours. One version of each cell is kept.
+// The class path names this class before the asynchbase library, whose requests, key-values and
+// filters it uses. So OpenTSDB computes with its own released code; only the storage below it is
+// replaced. The tables keep one version of each cell.
 package org.hbase.async;
 
 import com.stumbleupon.async.Deferred;
@@ -19,7 +21,7 @@ public final class HBaseClient {
     public static final byte[] EMPTY_ARRAY = new byte[0];
     static final Comparator<byte[]> BYTES = Bytes.MEMCMP;
 
-    /** One row: family, then qualifier, each in byte order, as HBase returns them. */
+    /** A row: family → qualifier → value, both in byte order, as HBase returns them. */
     static final class Row extends TreeMap<byte[], TreeMap<byte[], byte[]>> {
         private static final long serialVersionUID = 1;
 
@@ -34,7 +36,7 @@ public final class HBaseClient {
             computeIfAbsent(family, f -> new TreeMap<>(BYTES)).put(qualifier, value);
         }
 
-        /** The cells of one family (null: of all), of the given qualifiers (null: all). */
+        /** Returns the cells of a family with the given qualifiers; null selects all of them. */
         ArrayList<KeyValue> cells(byte[] key, byte[] family, byte[][] qualifiers) {
             ArrayList<KeyValue> found = new ArrayList<>();
             for (Map.Entry<byte[], TreeMap<byte[], byte[]>> f : entrySet()) {
@@ -138,7 +140,7 @@ public final class HBaseClient {
         return Deferred.fromResult(null);
     }
 
-    /** An empty `expected` means that the cell must not exist. */
+    /** Writes the cell if its value is `expected`; an empty one means that it must not exist. */
     public Deferred<Boolean> compareAndSet(PutRequest request, byte[] expected) {
         Table table = table(request.table());
         synchronized (table) {
@@ -161,7 +163,7 @@ public final class HBaseClient {
         }
     }
 
-    /** Without a family the whole row goes, without qualifiers the whole family. */
+    /** Deletes cells: without a family the whole row, without qualifiers the whole family. */
     public Deferred<Object> delete(DeleteRequest request) {
         Table table = table(request.table());
         synchronized (table) {

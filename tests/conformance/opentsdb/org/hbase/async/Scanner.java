@@ -1,4 +1,5 @@
-// Scanner.java - reads rows of a table in memory in the order of their keys, from a start key up to and without a stop key.
+// Scanner.java - reads the rows of a table in memory in the order of their keys, from a start key
+// up to, but without, a stop key.
 package org.hbase.async;
 
 import com.stumbleupon.async.Deferred;
@@ -34,7 +35,7 @@ public final class Scanner {
 
     public void setMaxNumRows(int rows) { rowsAtOnce = rows; }
 
-    /** Stamps of cells: OpenTSDB narrows a scan by them only where it is configured to, which the test is not. */
+    /** The test does not configure OpenTSDB to restrict scans by the time stamps of cells. */
     public void setTimeRange(long from, long to) { throw new UnsupportedOperationException("setTimeRange"); }
 
     public void setFilter(ScanFilter f) { filter = f; }
@@ -79,7 +80,7 @@ public final class Scanner {
             String pattern = new String(regexp.getRegexp(), regexp.getCharset());
             return Pattern.compile(pattern, Pattern.DOTALL).matcher(new String(key, regexp.getCharset())).find();
         }
-        if (filter instanceof FilterList) // OpenTSDB makes only lists all of which have to pass
+        if (filter instanceof FilterList) // OpenTSDB makes only lists whose filters must all pass
             return ((FilterList) filter).filters().stream().allMatch(f -> passes(f, key));
         throw new UnsupportedOperationException(filter.getClass().getName());
     }
