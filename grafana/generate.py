@@ -162,9 +162,30 @@ def custom():
     return dashboard("sonde-custom", "sonde: any metric", [one], [metric, host])
 
 
+def loop(metrics):
+    """The example ai_in_the_loop: figure 3 of the paper about the Dragon Telemetry Service."""
+    cpu = next(m for m in metrics if m["name"] == "cpu_percent")
+    rows = [("actual and predicted", ["actual", "predicted"], "sin(x), and what the model predicts.", "", []),
+            ("difference", ["difference"], "The prediction minus the Taylor series, in each iteration.", "", []),
+            ("CPU", ["cpu_percent"], cpu["help"], cpu["unit"], ["host"])]
+    panels = []
+    for i, (title, names, help, unit, tags) in enumerate(rows):
+        one = panel(i + 1, (0, i * HEIGHT), title, help, names[0], False, unit, tags)
+        one["gridPos"]["w"] = 24
+        one["targets"] = [target(name, False, tags) | {"refId": chr(ord("A") + k)} for k, name in enumerate(names)]
+        if len(names) > 1:
+            # The data source names each line by its metric.
+            del one["fieldConfig"]["defaults"]["displayName"]
+            one["options"]["legend"]["showLegend"] = True
+        # An iteration may take longer than a second.
+        one["fieldConfig"]["defaults"]["custom"]["spanNulls"] = not tags
+        panels.append(one)
+    return dashboard("sonde-ai-in-the-loop", "sonde: AI in the loop", panels, [variable("host", "Host", f"tag_values({ON_EVERY_NODE}, host)")])
+
+
 def main():
     metrics = json.load(sys.stdin)
-    for name, content in (("job", job(metrics)), ("node", node(metrics)), ("gpu", gpu(metrics)), ("dask", dask(metrics)), ("custom", custom())):
+    for name, content in (("job", job(metrics)), ("node", node(metrics)), ("gpu", gpu(metrics)), ("dask", dask(metrics)), ("custom", custom()), ("ai_in_the_loop", loop(metrics))):
         with open(f"{sys.argv[1]}/{name}.json", "w") as f:
             json.dump(content, f, indent=1, ensure_ascii=False)
             f.write("\n")

@@ -33,6 +33,19 @@ for _ in range(5):
     read()
 print((time.process_time() - begin) * 1e9 / 50000)
 """
+# Calls of a function that has no spans any more.
+PYTHON = """
+import time
+def plain():
+    pass
+def loop():
+    for _ in range(200000):
+        plain()
+loop()
+begin = time.process_time()
+loop()
+print((time.process_time() - begin) * 1e9 / 200000)
+"""
 
 
 def run(environment, trace, command):
@@ -64,6 +77,16 @@ def main():
         os.mkdir(files)
         python = [sys.executable, "-c", LOOPS, files]
         compare("io_python_reads_a_file", environment, "io", python, limit_percent=2)
+        for name, chosen in (("not_chosen", "none"), ("chosen", "__main__.plain")):
+            compare(f"python_{name}", environment | {"SONDE_TRACE_PYTHON": chosen}, "python",
+                    [sys.executable, "-c", PYTHON], limit_ns=2000)
+        openmp = os.path.join(folder, "openmp")
+        built = ["clang", "-O2", "-fopenmp", HERE / "regions.c", "-o", openmp]
+        if shutil.which("clang") and subprocess.run(built, capture_output=True).returncode == 0:
+            for what in ("region", "barrier"):
+                compare(f"omp_{what}", environment, "omp", [openmp, what, 500000], limit_ns=200)
+        else:
+            print("bench: no OpenMP of clang", file=sys.stderr)
         for mpi in ("openmpi", "mpich"):
             if not shutil.which(f"mpicc.{mpi}"):
                 print(f"bench: no {mpi}", file=sys.stderr)

@@ -94,8 +94,8 @@ struct clock_map {
     int64_t set_after_ns;              // boot time of that step; INT64_MIN: no step yet
 };
 
-// Returns the boot time of a reading of the counter. If a reading would be later than `now_ns`
-// (boot time), it is from before a jump of the counter.
+// Returns the boot time of a reading of the counter. No reading is later than `now_ns` (boot time):
+// one that seems later was taken before the counter jumped.
 static inline int64_t clock_map_boot_ns(const struct clock_map *map, uint64_t ticks, int64_t now_ns)
 {
     int64_t ns = clock_line_ns(&map->line, ticks);

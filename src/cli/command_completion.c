@@ -6,6 +6,7 @@
 #include "cli/help.h"
 
 #include "base/log.h"
+#include "launch/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -75,6 +76,20 @@ static void add_expressions(struct data_request *a, struct str typed, struct buf
     buf_free(&metric);
 }
 
+// "io,m" is completed with the tracers that the list does not have yet.
+static void add_tracers(struct str typed, struct buf *out)
+{
+    size_t at = (size_t)(last_of(typed, ",") + 1);
+    for (size_t i = 0; i < TRACERS; i++) {
+        struct str rest = str_slice(typed, 0, at);
+        bool listed = false;
+        while (rest.data)
+            listed |= str_eq(str_cut(&rest, ','), str_of(tracers[i].name));
+        if (!listed)
+            add_word(out, str_slice(typed, 0, at), str_of(tracers[i].name), "", typed);
+    }
+}
+
 struct ids {
     struct buf *out;
     struct str typed;
@@ -100,6 +115,8 @@ static int print_words(const struct options *o)
     if (str_eq(kind, STR("job"))) {
         struct ids ids = {&out, typed};
         target_each_id(&targets, add_id, &ids);
+    } else if (str_eq(kind, STR("trace"))) {
+        add_tracers(typed, &out);
     } else if (str_eq(kind, STR("expression")) &&
                client_open(NULL, 0, &targets, &options, &a.client, &ignored) == 0) {
         add_expressions(&a, typed, &out);

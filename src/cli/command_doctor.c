@@ -410,14 +410,14 @@ static void check_trace(const struct options *o, struct finding *f)
 {
     (void)o;
     struct buf found = {0}, lacks = {0};
-    for (size_t i = 0; i < TRACE_LIBRARIES; i++) {
-        const struct trace_library *library = &trace_libraries[i];
+    for (size_t i = 0; i < TRACERS; i++) {
+        const struct tracer *tracer = &tracers[i];
         char path[PATH_MAX];
-        if (trace_find(library, path))
-            buf_printf(&found, "%s%s (%s)", found.size ? ", " : "", library->name, library->what);
+        if (trace_find(tracer, path))
+            buf_printf(&found, "%s%s (%s)", found.size ? ", " : "", tracer->name, tracer->what);
         else
-            buf_printf(&lacks, "%s%s needs %s", lacks.size ? ", " : "", library->name,
-                       path[0] ? path : library->file);
+            buf_printf(&lacks, "%s%s needs %s", lacks.size ? ", " : "", tracer->name,
+                       path[0] ? path : tracer->path);
     }
     find(f, lacks.size ? NO : OK, "%.*s%s%.*s", STR_ARG(buf_str(&found)),
          found.size && lacks.size ? "; " : "", STR_ARG(buf_str(&lacks)));

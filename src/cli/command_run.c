@@ -72,6 +72,7 @@ int command_run(const struct options *o)
         .sources = options_text(o, OPT_COLLECT),
         .scripts = options_text(o, OPT_SCRIPT),
         .trace = options_text(o, OPT_TRACE),
+        .trace_python = options_text(o, OPT_TRACE_PYTHON),
         .window_s = options_number(o, OPT_WINDOW),
         .size_limit_bytes = (uint64_t)options_number(o, OPT_SIZE_LIMIT),
         .port = options_int(o, OPT_PORT),

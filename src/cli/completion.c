@@ -13,10 +13,10 @@ static bool completes(const struct option_row *row, enum command_id command)
     return help_shows(row, command) && strcmp(row->name, "control-fd") != 0;
 }
 
-// Options and arguments whose values depend on data.
+// Options and arguments whose values depend on data, or are lists.
 static const struct {
     const char *option, *kind;
-} dynamic_options[] = {{"job", "job"}, {"tags", "expression"}};
+} dynamic_options[] = {{"job", "job"}, {"tags", "expression"}, {"trace", "trace"}};
 
 static const char *kind_of(const struct option_row *row)
 {

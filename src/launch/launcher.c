@@ -134,7 +134,7 @@ static void set_environment(const struct launch *l, struct command_environment *
     if (nodes_restarts(l->nodes) > 0) // Dragon's programs read this variable
         command_set(env, "DRAGON_RESILIENT_RESTART", "1");
     if (child_runs(&l->agent.child))
-        trace_set(l->o->trace, env);
+        trace_set(l->o->trace, l->o->trace_python, env);
     if (l->o->open_hub)
         command_set(env, "SONDE_HUB", "%d", l->hub_port);
 }

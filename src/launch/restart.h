@@ -68,7 +68,7 @@ int restart_init(struct restart *r, const struct restart_rules *rules, size_t co
                  struct error *e);
 void restart_free(struct restart *r);
 
-// Handle an event. Events about nodes that are out already change nothing.
+// Handle an event. Events of nodes that were excluded before change nothing.
 struct restart_answer restart_node_lost(struct restart *r, size_t node);
 struct restart_answer restart_reboot(struct restart *r, const size_t *excluded,
                                      size_t excluded_count);

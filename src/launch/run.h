@@ -16,7 +16,8 @@ struct launch_options {
     const char *name, *note, *tags;
     int level; // 0..4; 0: the command without telemetry
     double rate_s;
-    const char *trace; // libraries to load into the command (trace.h), checked; NULL = none
+    const char *trace;        // tracers to load into the command (trace.h), checked; NULL = none
+    const char *trace_python; // functions that the tracer of Python records; NULL: its default
     // commands that run on this node and print points, one a line (agent/scripts.h); NULL = none
     const char *scripts;
     const char *sources; // of node metrics, and their rates (collect_check_sources); NULL = all

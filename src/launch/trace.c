@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "launch/installation.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -16,16 +15,34 @@
 
 enum { PROGRAM_HEADERS_MAX = 128 };
 
-const struct trace_library trace_libraries[TRACE_LIBRARIES] = {
-    {"io", "libsonde_io.so", "files: calls, bytes, time"},
-    {"mpi", "libsonde_mpi.so", "MPI: calls, bytes, time"},
+// A variable of the environment that lists files to load, separated by colons.
+struct trace_variable {
+    const char *name;
+    const char *separators; // characters that no path in it can have
+    bool user_first;        // the user's own entries stay in front
 };
 
-static const struct trace_library *library_of(struct str name)
+static const struct trace_variable
+    preload = {"LD_PRELOAD", ": \t\n", true},
+    // The runtime loads the first library that accepts.
+    tool_libraries = {"OMP_TOOL_LIBRARIES", ":", true},
+    // Python runs only the first sitecustomize that it finds, and ours runs the next one.
+    python_path = {"PYTHONPATH", ":", false};
+static const struct trace_variable *const variables[] = {&preload, &tool_libraries, &python_path};
+
+const struct tracer tracers[TRACERS] = {
+    {"io", INSTALLATION_TRACE, "libsonde_io.so", "files: calls, bytes, time", &preload},
+    {"mpi", INSTALLATION_TRACE, "libsonde_mpi.so", "MPI: calls, bytes, time", &preload},
+    {"omp", INSTALLATION_TRACE, "libsonde_omp.so", "OpenMP: regions, waiting", &tool_libraries},
+    {"python", INSTALLATION_PYTHON, "sonde/_trace/hook",
+     "Python: functions, imports, garbage collections", &python_path},
+};
+
+static const struct tracer *tracer_of(struct str name)
 {
-    for (size_t i = 0; i < TRACE_LIBRARIES; i++)
-        if (str_eq(name, str_of(trace_libraries[i].name)))
-            return &trace_libraries[i];
+    for (size_t i = 0; i < TRACERS; i++)
+        if (str_eq(name, str_of(tracers[i].name)))
+            return &tracers[i];
     return NULL;
 }
 
@@ -34,11 +51,11 @@ int trace_check(const char *list, struct error *e)
     struct str rest = str_of(list);
     while (rest.data) {
         struct str name = str_trim(str_cut(&rest, ','));
-        if (library_of(name))
+        if (tracer_of(name))
             continue;
         struct buf known = {0};
-        for (size_t i = 0; i < TRACE_LIBRARIES; i++)
-            buf_printf(&known, "%s%s", i ? ", " : "", trace_libraries[i].name);
+        for (size_t i = 0; i < TRACERS; i++)
+            buf_printf(&known, "%s%s", i ? ", " : "", tracers[i].name);
         buf_add_char(&known, 0);
         int shown = (int)(name.size < 60 ? name.size : 60);
         error_set(e, -EINVAL, "--trace: '%.*s' cannot be traced; known are %s", shown, name.data,
@@ -49,19 +66,13 @@ int trace_check(const char *list, struct error *e)
     return 0;
 }
 
-// LD_PRELOAD separates its entries with these characters, and cannot quote them.
-static bool can_be_preloaded(const char *path)
-{
-    return access(path, R_OK) == 0 && !path[strcspn(path, ": \t\n")];
-}
-
-bool trace_find(const struct trace_library *library, char path[PATH_MAX])
+bool trace_find(const struct tracer *tracer, char path[PATH_MAX])
 {
     char folder[PATH_MAX];
-    installation_find(INSTALLATION_TRACE, folder);
-    int size = snprintf(path, PATH_MAX, "%s/%s", folder, library->file);
+    installation_find(tracer->part, folder);
+    int size = snprintf(path, PATH_MAX, "%s/%s", folder, tracer->path);
     if (folder[0] && size < PATH_MAX)
-        return can_be_preloaded(path);
+        return access(path, R_OK) == 0 && !path[strcspn(path, tracer->variable->separators)];
     path[0] = 0;
     return false;
 }
@@ -114,20 +125,30 @@ static bool has_other_rights(int fd)
             fgetxattr(fd, "security.capability", capabilities, sizeof capabilities) > 0);
 }
 
+static void warn_if_unavailable(const struct tracer *tracer)
+{
+    char path[PATH_MAX];
+    if (trace_find(tracer, path))
+        return;
+    bool exists = access(path, R_OK) == 0;
+    log_warning("--trace %s is not available: %s; the command runs without it", tracer->name,
+                !exists ? "it is not installed (sonde doctor shows where it belongs)"
+                : tracer->variable == &preload ? "the path of its library has a blank or a colon"
+                                               : "its path has a colon");
+}
+
 void trace_warn(const char *list, char *const *command)
 {
     struct str rest = str_of(list);
+    bool preloads = false;
     while (rest.data) {
-        const struct trace_library *library = library_of(str_trim(str_cut(&rest, ',')));
-        char path[PATH_MAX];
-        if (library && !trace_find(library, path))
-            log_warning("--trace %s is not available: %s; the command runs without it",
-                        library->name,
-                        access(path, R_OK) == 0
-                            ? "the path of its library has a blank or a colon"
-                            : "its library is not installed (sonde doctor shows where it belongs)");
+        const struct tracer *tracer = tracer_of(str_trim(str_cut(&rest, ',')));
+        if (!tracer)
+            continue;
+        warn_if_unavailable(tracer);
+        preloads |= tracer->variable == &preload;
     }
-    int fd = list ? open_program(command[0]) : -1;
+    int fd = preloads ? open_program(command[0]) : -1;
     if (fd < 0)
         return;
     const char *why = has_other_rights(fd) ? "runs with other rights"
@@ -140,23 +161,40 @@ void trace_warn(const char *list, char *const *command)
                     command[0], why, list);
 }
 
-void trace_set(const char *list, struct command_environment *env)
+static void add_path(struct buf *paths, struct str path)
 {
-    struct str rest = str_of(list);
-    struct buf preload = {0};
-    const char *own = getenv("LD_PRELOAD");
+    if (path.size)
+        buf_printf(paths, "%s%.*s", paths->size ? ":" : "", STR_ARG(path));
+}
+
+static void set_variable(const struct trace_variable *variable, const char *list,
+                         struct command_environment *env)
+{
+    struct str rest = str_of(list), own = str_of(getenv(variable->name));
+    struct buf paths = {0};
     size_t added = 0;
-    buf_add_str(&preload, str_of(own));
+    if (variable->user_first)
+        add_path(&paths, own);
     while (rest.data) {
-        const struct trace_library *library = library_of(str_trim(str_cut(&rest, ',')));
+        const struct tracer *tracer = tracer_of(str_trim(str_cut(&rest, ',')));
         char path[PATH_MAX];
-        if (!library || !trace_find(library, path) ||
-            (preload.size && memmem(preload.data, preload.size, path, strlen(path))))
+        if (!tracer || tracer->variable != variable || !trace_find(tracer, path) ||
+            str_find(own, str_of(path)) >= 0 || str_find(buf_str(&paths), str_of(path)) >= 0)
             continue;
-        buf_printf(&preload, "%s%s", preload.size ? ":" : "", path);
+        add_path(&paths, str_of(path));
         added++;
     }
-    if (added && !preload.failed)
-        command_set(env, "LD_PRELOAD", "%.*s", STR_ARG(buf_str(&preload)));
-    buf_free(&preload);
+    if (!variable->user_first)
+        add_path(&paths, own);
+    if (added && !paths.failed)
+        command_set(env, variable->name, "%.*s", STR_ARG(buf_str(&paths)));
+    buf_free(&paths);
+}
+
+void trace_set(const char *list, const char *python_functions, struct command_environment *env)
+{
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        set_variable(variables[i], list, env);
+    if (list && python_functions)
+        command_set(env, "SONDE_TRACE_PYTHON", "%s", python_functions);
 }

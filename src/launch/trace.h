@@ -1,39 +1,45 @@
-// trace.h - `sonde run --trace`: libraries that observe the command's programs from inside.
+// trace.h - `sonde run --trace`: observes the command's programs from inside.
 //
-// Each library is an interposer: LD_PRELOAD names it, so the dynamic linker loads it into every
-// program of the job. Its counts are recorded through libsonde (docs/trace.md). The libraries are
-// in the folder `sonde` below that of libsonde; in the build tree they are in src/trace.
+// Each tracer is a file that the programs load by themselves, because a variable of their
+// environment names it: the dynamic linker reads LD_PRELOAD, OpenMP's runtime OMP_TOOL_LIBRARIES,
+// Python PYTHONPATH. Tracers record through libsonde (docs/trace.md). The libraries are in the folder
+// `sonde` below that of libsonde, Python's in its package; in the build tree they are in src/trace
+// and bindings/python.
 #ifndef SONDE_LAUNCH_TRACE_H
 #define SONDE_LAUNCH_TRACE_H
 
 #include "base/error.h"
 #include "launch/command.h"
+#include "launch/installation.h"
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { TRACE_LIBRARIES = 2 };
+enum { TRACERS = 4 };
 
-struct trace_library {
+struct tracer {
     const char *name; // its name in the list of --trace
-    const char *file;
+    enum installation_part part;
+    const char *path; // below the part's folder: what the variable names
     const char *what; // what it observes
+    const struct trace_variable *variable;
 };
-extern const struct trace_library trace_libraries[TRACE_LIBRARIES];
+extern const struct tracer tracers[TRACERS];
 
 // Returns 0, or -EINVAL with a message that lists the known names. NULL is a valid list.
 int trace_check(const char *list, struct error *e);
 
-// Finds the library beside this program. Returns false if it is not installed, or LD_PRELOAD cannot
-// hold its path; `path` is then the place where it should be.
-bool trace_find(const struct trace_library *library, char path[PATH_MAX]);
+// Finds the tracer's file beside this program. Returns false if it is not installed, or its
+// variable cannot hold the path; `path` is then the place where it should be.
+bool trace_find(const struct tracer *tracer, char path[PATH_MAX]);
 
-// Prints a warning line for each library of the list that is not available, and for a command into
+// Prints a warning line for each tracer of the list that is not available, and for a command into
 // which the dynamic linker does not load them.
 void trace_warn(const char *list, char *const *command);
 
-// Appends the list's libraries to the user's LD_PRELOAD. Does nothing if the list is NULL.
-void trace_set(const char *list, struct command_environment *env);
+// Adds the list's tracers to the user's own values of their variables, and the patterns of Python's
+// functions (NULL: its default). Does nothing if the list is NULL.
+void trace_set(const char *list, const char *python_functions, struct command_environment *env);
 
 #endif

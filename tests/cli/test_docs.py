@@ -94,7 +94,7 @@ class Names(unittest.TestCase):
     def test_options(self):
         """Options in lines that call sonde; and options that stand alone, which may also be an
         example's."""
-        alone_may = set(OPTIONS) | set(re.findall(r"\"(--[a-z-]+)\"", "".join(read("examples/*.py").values())))
+        alone_may = set(OPTIONS) | set(re.findall(r"\"(--[a-z-]+)\"", "".join(read("examples/**/*.py").values())))
         wrong = []
         for page in PAGES:
             for piece in code(page.read_text()):

@@ -167,6 +167,9 @@ class Completion(Place):
         (self.root / "rundown").mkdir()
         self.assertEqual(self.complete("sonde", "run", "--record", "ru"), ["rundown"])
         self.assertNotIn("--control-fd", self.complete("sonde", "agent", "--"))
+        self.assertEqual(self.complete("sonde", "run", "--trace", "m"), ["mpi"])
+        self.assertEqual(self.complete("sonde", "run", "--trace", "python,i"), ["python,io"])
+        self.assertEqual(self.complete("sonde", "run", "--trace", "io,i"), [])
 
     def test_words_that_only_data_know(self):
         self.assertEqual((self.complete("sonde", "query", "lo"), self.complete("sonde", "query", "--job", "")), ([], []))

@@ -107,8 +107,8 @@ class Harmless(unittest.TestCase):
                 "-c",
                 "mkdir /mnt/shared/mounted && mount --bind /mnt/shared/kept /mnt/shared/mounted",
             )
-            # clear() refuses to empty a folder that contains a mount: of another file system, or of
-            # the same one, which has the same device number.
+            # clear() refuses to empty a folder that contains a mount. It may be a mount of another
+            # file system, or of the same one; then both have the same device number.
             for folder in ("/tmp", "/mnt/shared"):
                 with self.assertRaisesRegex(
                     RuntimeError,

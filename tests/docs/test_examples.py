@@ -25,6 +25,7 @@ NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
 EXCUSED = {
     ("trace.md", "mpirun -n 64 ./solver"): "needs a program with MPI: tests/trace",
     ("trace.md", "mpi_collective_seconds"): "needs a program with MPI: tests/trace",
+    ("trace.md", "omp_barrier_seconds"): "needs a program with OpenMP: tests/trace",
     ("trace.md", "io_bytes"): "needs a job with --trace: tests/trace",
     ("cluster.md", "salloc -N4 sonde run"): NO_CLUSTER,
     ("cluster.md", "apptainer exec"): "needs containers",
@@ -43,6 +44,7 @@ EXCUSED = {
     ("http.md", "pyarrow.ipc"): "needs requests: tests/conformance/test_native.py reads such answers",
     ("python.md", "to_pandas"): "needs pandas: tests/python/test_client.py",
     ("export-formats.md", "read_parquet"): "needs pandas: tests/export/test_formats.py",
+    ("demo.md", ""): "needs an MPI: tests/examples/test_ai_in_the_loop.py runs it",
     ("dask.md", ""): "tests/python/test_dask_docs.py runs them all",
     ("plot.md", ""): "needs Matplotlib: tests/python/test_plot.py runs them all",
 }
@@ -97,6 +99,7 @@ BEFORE = {
     ("detect.md", "sonde probe"): "export SONDE_PROBE_DEVICES=cpu:0\n",
     ("dragon.md", "PROG.py"): "echo 'from sonde import Telemetry; Telemetry().add_data(\"loss\", 1)' >PROG.py\n",
     ("dragon.md", "sonde import"): DUMP,
+    ("trace.md", "--trace-python"): "printf 'def f(x):\\n    return x\\n' >solver.py\nprintf 'import solver\\nsolver.f(1)\\n' >train.py\n",
     ("trace.md", "train.py"): "echo 'open(\"made\", \"w\").write(\"x\")' >train.py\n",
 }
 # Examples whose output is in the next text block, and words of that output.

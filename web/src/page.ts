@@ -180,8 +180,9 @@ export class Page {
     const { job, source, loader } = this;
     if (document.hidden && job.status) return;
     if (loader.open()) {
-      const soon = loader.guarded(() => source.nodes());
-      const [status, metrics] = await Promise.all([loader.guarded(() => source.status()), this.metricsData.request(job)]);
+      const known = Promise.all([loader.guarded(() => source.status()), this.metricsData.request(job)]);
+      const soon = loader.guarded(() => source.nodes()); // asks each node, so it comes after the others
+      const [status, metrics] = await known;
       // The first charts do not wait until each node has answered.
       const first = status && metrics?.partial && !job.status && !this.view.runs.length;
       const early = first ? this.showJob(status, connectedNodes(status), metrics.metrics) : null;
