@@ -125,21 +125,6 @@ static void check_pidfd(const struct options *o, struct finding *f)
         close(fd);
 }
 
-static void check_perf(const struct options *o, struct finding *f)
-{
-    (void)o;
-    char text[32];
-    if (!first_line("/proc/sys/kernel/perf_event_paranoid", text, sizeof text))
-        find(f, NO, "the kernel has no perf events; processor counters stay out of the recording");
-    else if (geteuid() == 0 || atoi(text) <= 1)
-        find(f, OK, "perf_event_paranoid is %s", text);
-    else
-        find(f, NO,
-             "perf_event_paranoid is %s: own programs at most; an administrator can set "
-             "kernel.perf_event_paranoid=1",
-             text);
-}
-
 static void check_memory_lock(const struct options *o, struct finding *f)
 {
     (void)o;
@@ -151,9 +136,7 @@ static void check_memory_lock(const struct options *o, struct finding *f)
     else if (limit.rlim_cur >= WANTED_BYTES)
         find(f, OK, "%llu KiB", (unsigned long long)limit.rlim_cur / 1024);
     else
-        find(f, NO,
-             "only %llu KiB may be locked: perf buffers and RDMA want more; see ulimit -l and "
-             "limits.conf",
+        find(f, NO, "only %llu KiB may be locked: RDMA needs more; see ulimit -l and limits.conf",
              (unsigned long long)limit.rlim_cur / 1024);
 }
 
@@ -451,7 +434,6 @@ static const struct {
     {"shared memory", check_memfd},
     {"process handles", check_pidfd},
     {"/proc", check_proc},
-    {"perf events", check_perf},
     {"memory locks", check_memory_lock},
     {"NVIDIA GPUs", check_nvidia},
     {"AMD GPUs", check_amd},

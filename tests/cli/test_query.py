@@ -310,6 +310,7 @@ class Machine(Place):
         verdicts = [line.split()[0] for line in lines]
         self.assertEqual(verdicts, sorted(verdicts, key=order.index))
         self.assertLessEqual(verdicts.count("absent"), 1)
+        self.assertNotIn("perf", result.stdout)  # nothing of sonde reads the processor's counters
         self.assertEqual(result.returncode, 1 if any(line.startswith("missing") for line in lines) else 0)
         self.nothing_left()
 

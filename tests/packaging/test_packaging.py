@@ -146,6 +146,24 @@ class Uninstall(Place):
         self.assertEqual(left, ["bin", "lib", "lib/python3", "lib/python3/site-packages", "share", "share/man", "share/man/man1"])
 
 
+class LeftOut(Place):
+    """The summary of `meson setup` says what is left out, and why."""
+
+    def summary(self, *options):
+        done = subprocess.run(["meson", "setup", self.root / "made", PROJECT, *options], env=self.env, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        lines = done.stdout.partition("  Parts\n")[2].partition("\n\n")[0].splitlines()
+        return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+    def test_minimal(self):
+        parts = self.summary("-Dpython=disabled", "-Dfabric=disabled", "-Dtests=disabled")
+        self.assertEqual(parts["Python package"], "NO: -Dpython=disabled")
+        self.assertEqual(parts["data over libfabric"], "NO: -Dfabric=disabled")
+        self.assertEqual(parts["unit tests"], "NO: -Dtests=disabled")
+        # nothing has fetched esbuild; a release archive has the page
+        self.assertEqual(parts["page in the browser"] == "yes", (PROJECT / "web/prebuilt").exists())
+
+
 class PythonFolder(unittest.TestCase):
     """The folder in which python3 looks for packages."""
 

@@ -19,10 +19,13 @@ except ImportError:
     print("tools/dist needs Python 3.11")
     sys.exit(77)
 
-from distribution import DistributionError, archive, bill, verify
+from distribution import DistributionError, archive, bill, debian, reproduce, verify
 from distribution.sources import LIBRARIES, Source
 
 EPOCH = 1_700_000_000
+PACKERS = [archive.tarball, archive.wheel]
+if shutil.which("dpkg-deb"):
+    PACKERS.append(debian.package)
 
 
 class Distribution(unittest.TestCase):
@@ -55,7 +58,7 @@ class Distribution(unittest.TestCase):
         again = self.installed("again")
         os.utime(again / "bin/sonde", (1, 1))
         (again / "include/sonde.h").chmod(0o600)
-        for pack in (archive.tarball, archive.wheel):
+        for pack in PACKERS:
             first = pack(self.files, "x86_64", EPOCH, self.out(f"{pack.__name__}1")).read_bytes()
             second = pack(again, "x86_64", EPOCH, self.out(f"{pack.__name__}2")).read_bytes()
             self.assertEqual(first, second)
@@ -63,6 +66,20 @@ class Distribution(unittest.TestCase):
             third = pack(again, "x86_64", EPOCH, self.out(f"{pack.__name__}3")).read_bytes()
             self.assertNotEqual(first, third)
             self.write(again / "include/sonde.h", "header")
+
+    def test_differences_of_two_builds_are_named(self):
+        again = self.installed("again")
+        for pack in PACKERS:
+            first = pack(self.files, "x86_64", EPOCH, self.out(f"{pack.__name__}1"))
+            reproduce.compare(first, pack(again, "x86_64", EPOCH, self.out(f"{pack.__name__}2")))
+            self.write(again / "include/sonde.h", "other header")
+            second = pack(again, "x86_64", EPOCH, self.out(f"{pack.__name__}3"))
+            with self.assertRaisesRegex(DistributionError, r"two builds differ in\n.*/sonde\.h\b"):
+                reproduce.compare(first, second)
+            self.write(again / "include/sonde.h", "header")
+            later = pack(again, "x86_64", EPOCH + 60, self.out(f"{pack.__name__}4"))
+            with self.assertRaisesRegex(DistributionError, "times"):
+                reproduce.compare(first, later)
 
     def test_tarball(self):
         made = archive.tarball(self.files, "x86_64", EPOCH, self.root)
@@ -75,6 +92,36 @@ class Distribution(unittest.TestCase):
         self.assertEqual({e.mtime for e in entries.values()}, {EPOCH})
         self.assertEqual(entries[f"{top}/bin/sonde"].mode, 0o755)
         self.assertEqual(entries[f"{top}/lib/libsonde.so"].linkname, "libsonde.so.0")
+
+    @unittest.skipUnless(shutil.which("dpkg-deb"), "no dpkg-deb here")
+    def test_package_of_debian(self):
+        """Versions and files agree with those of the other archives."""
+        self.write(self.files / "share/man/man1/sonde.1", "a page")
+        made = debian.package(self.files, "aarch64", EPOCH, self.root)
+        self.assertEqual(made.name, f"sonde_{archive.version()}_arm64.deb")
+        fields = subprocess.run(
+            ["dpkg-deb", "--field", made, "Version", "Architecture", "Depends"],
+            capture_output=True, text=True, check=True,
+        ).stdout
+        self.assertIn(f"Version: {archive.version()}\n", fields)
+        self.assertIn("Architecture: arm64\n", fields)
+        self.assertIn("libc6 (>= 2.28)", fields)
+        root = self.root / "unpacked"
+        subprocess.run(["dpkg-deb", "-x", made, root], check=True)
+        files = {str(p.relative_to(root / "usr")) for p in root.rglob("*") if not p.is_dir()}
+        self.assertEqual(
+            files,
+            {
+                "bin/sonde",
+                "include/sonde.h",
+                "lib/libsonde.so",
+                "lib/libsonde.so.0",
+                "lib/libsonde.so.0.1.0",
+                "lib/python3/dist-packages/sonde/__init__.py",
+                "share/doc/sonde/copyright",
+                "share/man/man1/sonde.1.gz",
+            },
+        )
 
     def test_wheel(self):
         made = archive.wheel(self.files, "aarch64", EPOCH, self.root)

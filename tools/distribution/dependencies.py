@@ -40,9 +40,14 @@ CONFIGURE = {
         *"--disable-cxx --disable-doc --disable-tools --disable-tests --disable-nls".split(),
         *"--disable-libdane --disable-guile --disable-ssl3-support --disable-srp-authentication".split(),
         *"--disable-heartbeat-support --disable-full-test-suite --disable-bash-tests".split(),
-        "--disable-rpath",
+        *"--disable-rpath --disable-gost --disable-dtls-srtp-support".split(),
+        "--disable-hardware-acceleration",  # nettle has code for each processor, too
     ],
-    "libmicrohttpd": "--with-gnutls --disable-doc --disable-examples --disable-curl --disable-nls --disable-tools".split(),
+    "libmicrohttpd": [
+        *"--with-gnutls --disable-doc --disable-examples --disable-curl --disable-nls".split(),
+        *"--disable-tools --disable-bauth --disable-dauth --disable-postprocessor".split(),
+        *"--disable-cookie --disable-httpupgrade".split(),
+    ],
 }
 CMAKE = {
     "libzstd": "-DZSTD_BUILD_PROGRAMS=OFF -DZSTD_BUILD_SHARED=OFF -DZSTD_BUILD_TESTS=OFF -DZSTD_LEGACY_SUPPORT=OFF".split(),
@@ -56,7 +61,13 @@ CMAKE = {
         *"-DCURL_ZSTD=OFF -DCURL_CA_BUNDLE=none -DCURL_CA_PATH=none -DCURL_DISABLE_LDAP=ON".split(),
         *"-DBUILD_CURL_EXE=OFF -DBUILD_LIBCURL_DOCS=OFF -DBUILD_MISC_DOCS=OFF -DHTTP_ONLY=ON".split(),
         *"-DENABLE_CURL_MANUAL=OFF -DBUILD_TESTING=OFF -DBUILD_STATIC_LIBS=ON -DCURL_LTO=OFF".split(),
-        *"-DCURL_DISABLE_ALTSVC=ON -DCURL_DISABLE_COOKIES=ON -DCURL_DISABLE_HSTS=ON".split(),
+        *(
+            f"-DCURL_DISABLE_{name}=ON"
+            for name in (
+                "ALTSVC COOKIES HSTS SRP AWS DOH NTLM NEGOTIATE_AUTH KERBEROS_AUTH DIGEST_AUTH "
+                "NETRC PARSEDATE WEBSOCKETS MIME FORM_API HEADERS_API SHA512_256 GETOPTIONS"
+            ).split()
+        ),
     ],
 }
 SMALL = (

@@ -1,7 +1,7 @@
 #!/bin/sh
-# smoke.sh ARCHIVE FOLDER SOURCE - installs a tarball or a wheel as a user does, and uses it. The
-# system may have only a shell: without Python or a compiler, the checks that need them are left
-# out. FOLDER must be empty and writable. SOURCE has hello.c, train.py, and a certificate.
+# smoke.sh ARCHIVE FOLDER SOURCE - installs a tarball, a wheel or a package as a user does, and uses
+# it. The system may have only a shell: without Python or a compiler, the checks that need them are
+# left out. FOLDER must be empty and writable. SOURCE has hello.c, train.py, and a certificate.
 set -eu
 archive=$1 folder=$2 source=$3
 export HOME="$folder/home" TMPDIR="$folder/tmp" SONDE_RUNS="$folder/runs" LC_ALL=C
@@ -26,6 +26,11 @@ case $archive in
     "$folder/first/bin/python" -m pip install -q --no-index --disable-pip-version-check "$archive"
     prefix=$folder/first python=$folder/first/bin/python
     did "pip install"
+    ;;
+*.deb)
+    dpkg -i "$archive" >installed || failed "dpkg -i: $(cat installed)"
+    prefix=/usr
+    did "dpkg -i"
     ;;
 *)
     mkdir "$folder/unpacked"
@@ -56,7 +61,7 @@ did HTTPS
 did --trace
 
 if [ "$python" ]; then
-    case $archive in *.whl) ;; *) PYTHONPATH=$("$sonde" config --python-path) && export PYTHONPATH ;; esac
+    case $archive in *.whl | *.deb) ;; *) PYTHONPATH=$("$sonde" config --python-path) && export PYTHONPATH ;; esac
     PATH=${python%/*}:$PATH "$sonde" run -q -- "$python" "$source/train.py" >page
     grep -q '<script' page || failed "the page: $(head -c 300 page)"
     "$sonde" query --csv avg:0all-count:loss | grep -q ',30[[:space:]]*$' || failed "sonde run -- python train.py"

@@ -10,10 +10,11 @@ from . import GLIBC, PROJECT, DistributionError, cache_folder, installed_package
 
 ZIG = "0.14.1"
 # Functions are in separate sections, so that the linker drops unused ones. Symbols are hidden, so
-# that libraries of an archive do not conflict with the same libraries in a user's program.
+# that libraries of an archive do not conflict with the same libraries in a user's program. Unwind
+# tables would be a tenth of the size; libsonde keeps its own.
 FLAGS = (
     "-O2 -g0 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections "
-    "-fstack-protector-strong -fno-sanitize=undefined"
+    "-fstack-protector-strong -fno-sanitize=undefined -fno-asynchronous-unwind-tables"
 ).split()
 # A wrapper of zig for Meson. Meson asks for the predefined macros with an input whose language zig
 # does not know, and for the name of the linker, which is lld. Meson also passes folders of
@@ -88,11 +89,14 @@ def meson_cross_file(tools: Toolchain, prefix: pathlib.Path, wrapper: list[str])
     python = prefix / "include/python"
     arguments = [
         *FLAGS,
-        "-fno-asynchronous-unwind-tables",  # saves a tenth of the size; libsonde keeps the tables
         f"-ffile-prefix-map={PROJECT}=.",
         f"-ffile-prefix-map={prefix}=.",
         f"-I{python}",
     ]
+    if tools.architecture == "aarch64":
+        # Else libsonde exports the compiler's functions for atomics, and libsonde.a needs them from
+        # the user's compiler, which may be too old.
+        arguments.append("-mno-outline-atomics")
     link = ["-Wl,--gc-sections", "-s"]
     if tools.architecture == "x86_64":
         link.append(f"{prefix}/lib/libcpuinfo.a")  # for __builtin_cpu_supports()

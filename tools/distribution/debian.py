@@ -1,0 +1,96 @@
+"""Packs the installed files of one architecture as a package of Debian and its relatives:
+
+    usr/bin, include, share             as in the tarball; man pages are compressed
+    usr/lib                             libraries, where the loader looks
+    usr/lib/python3/dist-packages       the Python package, for every python3 of the system
+
+dpkg-deb clamps all times to that of the commit, so equal files make equal packages."""
+
+import gzip
+import os
+import pathlib
+import shutil
+import tempfile
+import tomllib
+
+from . import GLIBC, PROJECT, run
+from .archive import PYTHON, version
+
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+CONTROL = """Package: sonde
+Version: {version}
+Architecture: {architecture}
+Maintainer: the developers of sonde
+Installed-Size: {kib}
+Depends: libc6 (>= {glibc})
+Recommends: python3 (>= 3.9)
+Section: utils
+Priority: optional
+Description: {summary}
+ sonde records metrics, spans and annotations of jobs and the nodes they run
+ on, and answers queries while a job runs and after it. This package holds the
+ command, libraries and headers for C and C++, and the Python package. Its
+ libraries contain those that they need, and depend on the C library alone.
+"""
+# Packages that are made of programs linked with these libraries depend on this one.
+SHLIBS = "libsonde 0 sonde\nlibsonde_client 0 sonde\n"
+COPYRIGHT = """sonde is under the Apache License 2.0; on Debian systems its text is in
+/usr/share/common-licenses/Apache-2.0.
+
+The programs contain libraries under other licences. sonde.spdx.json in this folder names the
+libraries, their versions and licences; the folder licenses has the texts.
+"""
+PUBLIC = 0o755  # all folders
+
+
+def _compress(path: pathlib.Path) -> None:
+    path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
+    path.unlink()
+
+
+def _arrange(files: pathlib.Path, root: pathlib.Path) -> None:
+    """Copies the files to where Debian has them."""
+    usr = root / "usr"
+    shutil.copytree(files, usr, symlinks=True)
+    packages = usr / "lib/python3/dist-packages"
+    packages.parent.mkdir()
+    (usr / PYTHON).rename(packages)
+    for page in sorted((usr / "share/man").rglob("*.1")):
+        _compress(page)
+    documents = usr / "share/doc/sonde"
+    documents.mkdir(parents=True, exist_ok=True)
+    (documents / "copyright").write_text(COPYRIGHT)
+    for path in root.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            is_program = path.parent == usr / "bin"  # libraries are not executable in Debian
+            path.chmod(PUBLIC if is_program else 0o644)
+        elif path.is_dir():
+            path.chmod(PUBLIC)
+
+
+def package(files: pathlib.Path, architecture: str, epoch: int, to: pathlib.Path) -> pathlib.Path:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    out = to / f"sonde_{version()}_{ARCHITECTURES[architecture]}.deb"
+    with tempfile.TemporaryDirectory(prefix="sonde-deb-") as name:
+        root = pathlib.Path(name) / "root"
+        _arrange(files, root)
+        content = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
+        control = CONTROL.format(
+            version=version(),
+            architecture=ARCHITECTURES[architecture],
+            kib=sum(path.stat().st_size for path in content) // 1024,
+            glibc=".".join(map(str, GLIBC)),
+            summary=project["description"],
+        )
+        (root / "DEBIAN").mkdir(mode=PUBLIC)
+        (root / "DEBIAN/control").write_text(control)
+        (root / "DEBIAN/shlibs").write_text(SHLIBS)
+        (root / "DEBIAN/triggers").write_text("activate-noawait ldconfig\n")
+        for path in root.rglob("*"):
+            os.utime(path, (epoch, epoch), follow_symlinks=False)
+        for path in (root / "usr", root / "DEBIAN", root):
+            path.chmod(PUBLIC)
+            os.utime(path, (epoch, epoch))
+        command = ["dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, out]
+        run(command, env={"SOURCE_DATE_EPOCH": str(epoch)})
+    return out
