@@ -24,6 +24,7 @@ const model = await load('model');
 const plan = await load('plan');
 const lines = await load('lines');
 const columns = await load('columns');
+const job = await load('job');
 const events = await load('events');
 const catalogue = await load('catalogue');
 const spans = await load('spans');
@@ -373,6 +374,13 @@ test('the clock of the server counts', () => {
   const near = new server.ServerClock();
   near.note(new Date(4000).toUTCString(), 4700);
   assert.equal(near.now(5000), 5000);
+});
+
+test('the server knows its own node, and those in front of a relay or behind it, but not missing ones', () => {
+  const node = (host, connected) => ({ host, connected });
+  const status = { job: 'j', first_ns: 1, last_ns: 2, missing: ['n4'], files: [{ path: 'a', host: 'n1' }, { path: 'b' }], hub: { nodes: [node('n2', true), node('n3', false), node('n4', false)] } };
+  assert.deepEqual(job.connectedNodes(status).map((n) => [n.host, n.job, n.first_ns]), [['n1', 'j', 1], ['n2', 'j', 1], ['n3', 'j', 1]]);
+  assert.deepEqual(job.connectedNodes({ job: 'j', files: [{ path: 'a', host: 'n1' }] }).map((n) => n.host), ['n1']);
 });
 
 test('groups put the user’s metrics first', () => {

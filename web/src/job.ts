@@ -88,11 +88,12 @@ function folderOf(path: string): string {
   return path.replace(/\/[^/]*$/, '');
 }
 
-// The nodes that the server knows without a request to them; their times are those of its own data.
+// The nodes that the server knows without a request to them, those behind a relay among them; their
+// times are those of its own data.
 export function connectedNodes(status: Status): Node[] {
   const { job, first_ns, last_ns } = status;
   const own = status.files.flatMap((f) => f.host ?? []);
-  const others = (status.hub?.nodes ?? []).filter((n) => n.connected).map((n) => n.host);
+  const others = (status.hub?.nodes ?? []).map((n) => n.host).filter((host) => !status.missing?.includes(host));
   return [...new Set([...own, ...others])].map((host) => ({ host, job, state: 'live', series: 0, first_ns, last_ns }));
 }
 
