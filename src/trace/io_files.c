@@ -83,6 +83,7 @@ static void end_alone(uint64_t before)
 {
     if (--alone)
         return;
+    // Release: the next holder of the lock reads all that this one has changed.
     atomic_flag_clear_explicit(&adding, memory_order_release);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
 }
@@ -126,6 +127,7 @@ __attribute__((noinline, cold)) static void get_cells(const struct io_cells *c, 
 static inline void add(struct io_cells *c, enum io_op op, double calls, double bytes,
                        double seconds)
 {
+    // Acquire: if the operation is defined, its handles are set.
     if (__builtin_expect(!atomic_load_explicit(&c->defined[op], memory_order_acquire), 0))
         define_op(c, op);
     if (__builtin_expect(!warm, 0))
@@ -209,6 +211,7 @@ static void find_mount_point(const char *path, char point[PATH_BYTES + 1])
 
 static struct io_cells *mount_of(dev_t device)
 {
+    // Acquire: the mounts below the count are complete.
     int count = atomic_load_explicit(&mount_count, memory_order_acquire);
     for (int i = 0; i < count; i++)
         if (mounts[i].device == device)
@@ -233,6 +236,7 @@ static struct io_cells *add_mount(int fd, dev_t device)
         fresh->device = device;
         fresh->cells.name = fresh->point[0] ? fresh->point : "unknown";
         found = &fresh->cells;
+        // Release: a thread that reads the count reads the new mount complete.
         atomic_store_explicit(&mount_count, count + 1, memory_order_release);
     }
     end_alone(before);
@@ -243,6 +247,7 @@ static struct io_cells *add_mount(int fd, dev_t device)
 
 static struct io_file *file_of(dev_t device, ino_t inode, int fd)
 {
+    // Acquire: the files below the count are complete.
     int count = atomic_load_explicit(&file_count, memory_order_acquire);
     for (int i = count - 1; i >= 0; i--) {
         char path[PATH_BYTES + 1];
@@ -276,7 +281,7 @@ static void give_series(struct io_slot *slot, int fd)
 {
     struct stat info;
     uint64_t before = begin_alone();
-    // another thread has set it first
+    // Another thread has set it first. Acquire: that file is complete.
     if (atomic_load_explicit(&slot->file, memory_order_acquire)) {
         end_alone(before);
         return;
@@ -292,9 +297,11 @@ static void give_series(struct io_slot *slot, int fd)
         file->inode = info.st_ino;
         file->cells.name = file->path;
         file->cells.is_file = true;
+        // Release: a thread that reads the count reads the new file complete.
         atomic_store_explicit(&file_count, count + 1, memory_order_release);
     }
     if (file) {
+        // Release: a thread that reads the pointer reads the file complete.
         atomic_store_explicit(&slot->file, file, memory_order_release);
         add_amounts(&file->cells, &slot->pending);
     }
@@ -305,6 +312,7 @@ static void give_series(struct io_slot *slot, int fd)
 
 static void settle(struct io_slot *slot)
 {
+    // Acquire: the file is complete.
     struct io_file *file = atomic_load_explicit(&slot->file, memory_order_acquire);
     add_amounts(file ? &file->cells : &other_files, &slot->pending);
 }
@@ -344,6 +352,7 @@ static struct io_slot *slot_of(int fd)
     if (fd < 0 || fd >= IO_SLOTS)
         return NULL;
     struct io_slot *slot = &io_slots[fd];
+    // Acquire: the slot of a file has its mount.
     int state = atomic_load_explicit(&slot->state, memory_order_acquire);
     if (__builtin_expect(state == IO_UNKNOWN, 0)) {
         struct stat info;
@@ -354,7 +363,7 @@ static struct io_slot *slot_of(int fd)
         end_alone(before);
         if (!there)
             return NULL;
-        state = atomic_load_explicit(&slot->state, memory_order_acquire);
+        state = atomic_load_explicit(&slot->state, memory_order_acquire); // as above
     }
     return state == IO_FILE ? slot : NULL;
 }
@@ -384,6 +393,7 @@ static void leave(void)
 
 static void add_to_file(struct io_slot *slot, int fd, enum io_op op, double bytes, double seconds)
 {
+    // Acquire: the file is complete.
     struct io_file *file = atomic_load_explicit(&slot->file, memory_order_acquire);
     if (file) {
         add(&file->cells, op, 1, bytes, seconds);
@@ -455,6 +465,7 @@ struct io_cells *io_forget(int fd)
     struct io_slot *slot = &io_slots[fd];
     int code = errno;
     struct io_cells *mount = NULL;
+    // Acquire: the slot of a file has its mount.
     int state = atomic_load_explicit(&slot->state, memory_order_acquire);
     bool only_opened =
         state == IO_UNKNOWN && atomic_load_explicit(&slot->opened_ns, memory_order_relaxed);
@@ -468,6 +479,7 @@ struct io_cells *io_forget(int fd)
     if (state != IO_UNKNOWN || only_opened) {
         atomic_store_explicit(&slot->opened_ns, 0, memory_order_relaxed);
         atomic_store_explicit(&slot->file, NULL, memory_order_relaxed);
+        // Release: a thread that finds the slot unknown also finds it without time and file.
         atomic_store_explicit(&slot->state, IO_UNKNOWN, memory_order_release);
     }
     errno = code;

@@ -151,6 +151,7 @@ static void make_label(word handle, int size, char label[LABEL_BYTES])
 static struct mpi_comm *comm_of_label(const char label[LABEL_BYTES])
 {
     struct mpi_comm *found = NULL;
+    // Acquire: the communicators that the last holder of the lock has added are complete.
     while (atomic_flag_test_and_set_explicit(&adding, memory_order_acquire))
         sched_yield();
     for (int i = 0; i < comm_count && !found; i++)
@@ -160,6 +161,7 @@ static struct mpi_comm *comm_of_label(const char label[LABEL_BYTES])
         found = &comms[comm_count++];
         memcpy(found->label, label, LABEL_BYTES);
     }
+    // Release: the next holder of the lock reads this communicator complete.
     atomic_flag_clear_explicit(&adding, memory_order_release);
     return found ? found : other;
 }
@@ -271,6 +273,7 @@ void mpi_end(enum mpi_op op, word comm, int result, double bytes, uint64_t begin
     if (result == 0) {
         double seconds = timing_seconds_since(begin);
         struct mpi_comm *c = comm == MPI_NO_COMM ? no_comm : cache[look_up(comm)].comm;
+        // Acquire: if the operation is defined, its handles are set.
         if (__builtin_expect(!atomic_load_explicit(&c->ops[op].defined, memory_order_acquire), 0))
             define_op(c, op);
         sonde_add(c->ops[op].calls, 1);

@@ -67,6 +67,7 @@ static atomic_flag defining = ATOMIC_FLAG_INIT;
 static _Atomic uint64_t last_serial;
 static __thread struct thread *self;
 
+// Acquire and release: the holder of the lock reads all that earlier holders have changed.
 static void lock(void)
 {
     while (atomic_flag_test_and_set_explicit(&defining, memory_order_acquire))
@@ -153,6 +154,7 @@ static struct region *region_of(const void *code)
         code = &unknown;
     for (size_t i = slot_of(code);; i++) {
         struct region *region = &regions[i % SLOTS];
+        // Acquire: a region with a code has its handles.
         const void *here = atomic_load_explicit(&region->code, memory_order_acquire);
         if (here == code)
             return region;
@@ -176,6 +178,7 @@ static void parallel_begin(union ompt_data *task, const void *frame, union ompt_
     atomic_store_explicit(&record->region, region_of(code), memory_order_relaxed);
     record->begin = timing_now();
     uint64_t serial = 1 + atomic_fetch_add_explicit(&last_serial, 1, memory_order_relaxed);
+    // Release: a thread that reads this serial also reads the region, and an end of 0 or later.
     atomic_store_explicit(&record->serial, serial, memory_order_release);
     parallel->pointer = record;
 }
@@ -190,6 +193,7 @@ static void parallel_end(union ompt_data *parallel, union ompt_data *task, int f
     struct region *region = atomic_load_explicit(&record->region, memory_order_relaxed);
     sonde_add(region->count, 1);
     sonde_add(region->seconds, timing_seconds_since(record->begin));
+    // Release: a thread that reads this end also reads this region's serial, not an older one.
     atomic_store_explicit(&record->end, timing_now(), memory_order_release);
 }
 
@@ -232,6 +236,7 @@ static double waited_seconds(const struct thread *thread, const struct region **
 {
     const struct record *record = thread->record;
     double until_now = timing_seconds_since(thread->begin);
+    // Acquire: the serial below is that of this end, or a newer one.
     uint64_t end = atomic_load_explicit(&record->end, memory_order_acquire);
     *region = atomic_load_explicit(&record->region, memory_order_relaxed);
     // Acquire fence: the serial is read after what it stands for.
@@ -254,6 +259,7 @@ static void end_wait(struct thread *thread)
         return;
     }
     unsigned number = thread->number < THREADS_MAX ? thread->number : THREADS_MAX;
+    // Acquire: if the thread's waits are defined, their handles are set.
     if (__builtin_expect(!atomic_load_explicit(&waits[number].defined, memory_order_acquire), 0))
         define_waits(number);
     sonde_add(waits[number].count, 1);
@@ -277,6 +283,7 @@ static void sync_region_wait(int kind, int endpoint, union ompt_data *parallel,
     if (!record) // a barrier outside of regions
         return;
     thread->record = record;
+    // Acquire: the record's region and end belong to this serial or a newer one.
     thread->serial = atomic_load_explicit(&record->serial, memory_order_acquire);
     thread->number = task ? (unsigned)task->value : 0;
     thread->begin = timing_now();
