@@ -288,7 +288,7 @@ class Both(Asking):
             with self.assertRaisesRegex(sonde.ClientError, words):
                 sonde.AnalysisClient(where).connect()
         with sonde.AnalysisClient(self.recording) as client:
-            with self.assertRaisesRegex(RuntimeError, "a running job can"):
+            with self.assertRaisesRegex(RuntimeError, "running jobs do"):
                 client.reboot()
 
     def test_mistakes(self):

@@ -229,18 +229,21 @@ test('the first charts wait neither for all nodes nor for their metrics', { time
   const held = [];
   const holding = (route) => new Promise((go) => held.push(go)).then(() => route.continue());
   await page.route('**/sonde/v1/nodes', holding);
-  await page.route('**/sonde/v1/metrics', async (route) => {
-    await new Promise((go) => held.push(go));
+  await page.route('**/sonde/v1/metrics', holding);
+  let only; // a metric of other nodes alone
+  await page.route('**/sonde/v1/metrics?own', async (route) => {
     const response = await route.fetch();
-    const { metrics } = await response.json();
-    await route.fulfill({ response, json: { metrics: [...metrics, { ...metrics[0], name: 'of_another_node' }] } });
+    const answer = await response.json();
+    only = answer.metrics.pop().name;
+    await route.fulfill({ response, json: answer });
   });
   await page.goto(`${url}?token=${token}`);
   await until(page, () => window.sonde?.drawn().heat.rows.length === 6 && window.sonde.drawn().charts.every((c) => c.lines.length === 6 || !c.onScreen));
   assert.equal(held.length, 1); // only the list of nodes was requested, once
   held[0]();
-  await until(page, () => document.querySelector('#metrics option[value=loss]'));
-  while (!(await page.evaluate(() => document.querySelector('#metrics option[value=of_another_node]')))) {
+  const listed = () => page.evaluate((name) => document.querySelector(`#metrics option[value="${name}"]`) !== null, only);
+  assert.equal(await listed(), false);
+  while (!(await listed())) {
     for (const go of held) go();
     await page.waitForTimeout(20);
   }
