@@ -465,7 +465,8 @@ class Top(Place):
             with self.subTest(f"{columns}x{rows}"):
                 self.top_at(columns, rows, "train")
                 self.keys("6", "-", "-")
-                text = self.shows(r"^rank 0 \S+ +0\.50 ▁+ +0 ▁+ *$", r"^rank 1 \S+ +0\.60 █+ +100 █+ *$")
+                # The time in the first line appears with the first answer about the job.
+                text = self.shows(r"running +[\d.]+", r"^rank 0 \S+ +0\.50 ▁+ +0 ▁+ *$", r"^rank 1 \S+ +0\.60 █+ +100 █+ *$")
                 # The first lines have times and counts, the rows the node's name.
                 head, ranks = text.split("RANK", 1)
                 head = re.sub(r" +", " ", re.sub(r"[\d.:-]*\d[\d.:-]*(?: ?[kMG]\b|m?s\b)?", "#", head.replace(str(script), "SCRIPT")))
