@@ -13,8 +13,8 @@ void overflow_resolve(const char *path, char out[PATH_MAX])
         snprintf(out, PATH_MAX, "%s", path);
 }
 
-// Makes the path of the moved file. The name is hidden, so that nobody mistakes the file for a
-// complete recording.
+// Makes the path of the moved file. Its name begins with a dot, because the file is not a complete
+// recording.
 static int target_of(const char *path, const char *folder, char out[PATH_MAX], struct error *e)
 {
     const char *slash = strrchr(path, '/');

@@ -34,6 +34,7 @@ struct source {
     unsigned uses;                   // references: 1 from the list, 1 from each view
     bool seen;                       // found by the current scan
     bool unopened;                   // until the end of the scan
+    bool new_problem;                // until the end of the scan: `problem` is not logged yet
     uint64_t points, points_version; // cached; points_version 0: not counted yet
 };
 
@@ -115,54 +116,36 @@ static char *job_of(const struct source *file)
     return end ? strndup(begin, (size_t)(end - begin)) : strdup("");
 }
 
-// A file to open, and what came of it.
-struct opening {
-    struct source *file;
-    struct error e;
-};
-
 static void open_file(void *user, size_t i)
 {
-    struct opening *o = (struct opening *)user + i;
-    if (store_reader_open(o->file->path, &o->file->reader, &o->e) == 0)
-        o->file->job = job_of(o->file);
-    else
-        o->file->reader = NULL;
-}
-
-static void note_problem(struct opening *o)
-{
-    o->file->unopened = false;
-    if (o->file->reader)
+    struct source *file = ((struct source **)user)[i];
+    struct error e = {0};
+    if (!file->unopened)
         return;
-    // Log each reason once, not at each scan.
-    if (strcmp(o->e.text, o->file->problem.text) != 0)
-        log_warning("left out: %s", o->e.text);
-    o->file->problem = o->e;
+    if (store_reader_open(file->path, &file->reader, &e) == 0) {
+        file->job = job_of(file);
+        return;
+    }
+    file->reader = NULL;
+    file->new_problem = strcmp(e.text, file->problem.text) != 0;
+    file->problem = e;
 }
 
 // Opens the files that the scan found, several at a time: of 1,000 files each takes 0.1 ms.
 static void open_files(struct sources *s)
 {
-    size_t count = 0, n = 0;
+    bool any = false;
     for (size_t i = 0; i < s->count; i++)
-        count += s->files[i]->unopened;
-    struct opening *all = count ? calloc(count, sizeof *all) : NULL, one = {0};
+        any |= s->files[i]->unopened;
+    if (any)
+        parallel_each(s->count, open_file, s->files);
     for (size_t i = 0; i < s->count; i++) {
-        if (!s->files[i]->unopened)
-            continue;
-        if (all) {
-            all[n++].file = s->files[i];
-            continue;
-        }
-        one = (struct opening){.file = s->files[i]}; // without memory for all
-        open_file(&one, 0);
-        note_problem(&one);
+        struct source *file = s->files[i];
+        // Log each reason once, not at each scan.
+        if (file->new_problem)
+            log_warning("left out: %s", file->problem.text);
+        file->unopened = file->new_problem = false;
     }
-    parallel_each(n, open_file, all);
-    for (size_t i = 0; i < n; i++)
-        note_problem(&all[i]);
-    free(all);
 }
 
 static struct source *find(struct sources *s, const char *path, size_t *index)

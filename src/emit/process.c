@@ -180,7 +180,7 @@ static bool start_in_child(struct emit_process *p)
 // than once (watch_forks).
 static __thread unsigned fork_handlers;
 
-// Does what is the same in all children: the process now has neither a segment nor a connection.
+// The step that all children share: the process now has neither a segment nor a connection.
 static void leave_parent(struct emit_process *p)
 {
     emit_self = &emit_no_ring;

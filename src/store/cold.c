@@ -29,9 +29,8 @@ struct cold_writer {
     struct block_header header;
     struct buf data, directory, parts;
     uint32_t part_count;
-    int level, repeats_level;            // as in struct cold_effort
-    size_t part_values, part_series_max; // limits of a part
-    size_t part_series, values_in_part;
+    struct cold_effort effort;
+    size_t series_in_part, values_in_part;
     const int64_t *t_ns; // only for a set: times of all rows
     struct block_entry previous;
     struct codec_column columns[CODEC_TABLE_COLUMNS_MAX];
@@ -53,8 +52,9 @@ static int finish_part(struct cold_writer *w)
     int rc = raw_size && buf_reserve(&w->data, bound) ? 0 : -ENOMEM;
     if (!rc) {
         bool repeats = raw_size * REPEATS_VALUES_A_BYTE < w->values_in_part;
-        size_t n = codec_table_compress(raw, raw_size, repeats ? w->repeats_level : w->level,
-                                        (uint8_t *)w->data.data + before);
+        size_t n =
+            codec_table_compress(raw, raw_size, repeats ? w->effort.repeats_level : w->effort.level,
+                                 (uint8_t *)w->data.data + before);
         rc = n ? 0 : -ENOMEM;
         w->data.size += n;
     }
@@ -63,7 +63,7 @@ static int finish_part(struct cold_writer *w)
     buf_varint(&w->parts, raw_size);
     w->part_count++;
     w->column_count = 0;
-    w->part_series = w->values_in_part = 0;
+    w->series_in_part = w->values_in_part = 0;
     arena_reset(&w->memory);
     return rc;
 }
@@ -167,11 +167,9 @@ struct cold_writer *cold_begin(struct buf *out, const struct block_source *sourc
     if (!w)
         return NULL;
     w->out = out;
-    w->level = effort->level;
-    w->repeats_level = effort->repeats_level;
-    w->part_values = effort->part_values;
-    w->part_series_max =
-        effort->part_series < PART_SERIES_MAX ? effort->part_series : PART_SERIES_MAX;
+    w->effort = *effort;
+    if (w->effort.part_series > PART_SERIES_MAX)
+        w->effort.part_series = PART_SERIES_MAX;
     w->start = block_begin(out, source, kind, &w->header);
     w->header.first_ns = INT64_MAX;
     w->header.last_ns = INT64_MIN;
@@ -188,7 +186,7 @@ static int begin_directory(struct cold_writer *w)
         return rc ? rc : -ENOMEM;
     w->packer = ZSTD_createCCtx();
     if (!w->packer || !buf_reserve(w->out, ZSTD_compressBound(w->raw.size)) ||
-        ZSTD_isError(ZSTD_CCtx_setParameter(w->packer, ZSTD_c_compressionLevel, w->level)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(w->packer, ZSTD_c_compressionLevel, w->effort.level)) ||
         ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(w->packer, w->raw.size)))
         return -ENOMEM;
     return 1;
@@ -247,8 +245,8 @@ int cold_end(struct cold_writer *w)
 // Called before another column or series is added. Finishes the part if it has no room left.
 static int make_room(struct cold_writer *w, size_t values)
 {
-    if (w->part_series &&
-        (w->part_series == w->part_series_max || w->values_in_part + values > w->part_values))
+    if (w->series_in_part && (w->series_in_part == w->effort.part_series ||
+                              w->values_in_part + values > w->effort.part_values))
         return finish_part(w);
     return 0;
 }
@@ -311,7 +309,7 @@ int cold_put_column(struct cold_writer *w, const double *values)
     rc = add_set_column(w, w->t_ns, values, &e);
     h->values += e.count;
     put_entry(w, &e, false);
-    w->part_series++;
+    w->series_in_part++;
     w->values_in_part += h->rows;
     return rc;
 }
@@ -344,7 +342,7 @@ int cold_put_series(struct cold_writer *w, const struct point_record *points, ui
     put_entry(w, &e, !w->header.columns++);
     w->header.rows += n;
     w->header.values += n;
-    w->part_series++;
+    w->series_in_part++;
     w->values_in_part += n;
     return 0;
 }

@@ -83,14 +83,16 @@ static size_t stream_end(const struct block_list *l, int64_t to_ns)
 static inline __attribute__((always_inline)) void prefetch_entry(const struct block_ref *b,
                                                                  uint32_t id)
 {
-    const uint8_t *at = b->bytes + sizeof b->header + 8 + id * sizeof(struct column_entry);
+    const uint8_t *at;
     if (b->header.flags & BLOCK_COLD) {
         // Acquire: the thread that stored the pointer had filled the directory.
         const struct cold_directory *d = __atomic_load_n(&b->directory, __ATOMIC_ACQUIRE);
         if (!d || id >= d->entry_count)
             return;
         at = (const uint8_t *)&d->entries[id];
-    } else if (b->header.kind != BLOCK_SET) {
+    } else if (b->header.kind == BLOCK_SET) {
+        at = b->bytes + sizeof b->header + 8 + id * sizeof(struct column_entry);
+    } else {
         return;
     }
     __builtin_prefetch(at);
