@@ -4,13 +4,12 @@ import type { Side } from './compare';
 import { all, Finding, FindingStrip } from './findings';
 import * as format from './format';
 import type { Job } from './job';
-import type { Loader } from './loader';
+import { type Loader, MANY_NODES } from './loader';
 import type { Range } from './model';
 import type { FindingAnswer, Source } from './source';
 
 const LIVE_MS = 15000; // between two requests for a running job
 const MANY_MS = 60000; // … with many nodes
-const MANY_NODES = 16;
 
 export class FindingsData {
   all: Finding[] = [];

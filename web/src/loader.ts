@@ -23,7 +23,8 @@ const LATE_MS = 6000;
 const SETTLE_MS = 2000;
 const QUERIES_A_SIDE = 3; // median, minimum, maximum
 export const CHARTS_A_REQUEST = 12;
-const MANY_NODES = 16;
+// With more nodes, requests that each node has to answer are sent less often.
+export const MANY_NODES = 16;
 const POLL_MOST_MS = 15000; // between two polls of a chart
 const RETRY_MS = [1000, 2000, 4000, 8000, 15000, 30000];
 

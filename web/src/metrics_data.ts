@@ -2,11 +2,10 @@
 // then those of all nodes, less often where many nodes have to be asked.
 
 import type { Job } from './job';
-import type { Loader } from './loader';
+import { type Loader, MANY_NODES } from './loader';
 import type { MetricsAnswer, Source } from './source';
 
 const MANY_MS = 15000;
-const MANY_NODES = 16;
 
 export class MetricsData {
   private askedAt = 0;
