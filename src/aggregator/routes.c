@@ -20,7 +20,10 @@ static const struct route routes[] = {
 #include "aggregator/recording_routes.def"
     {STR("/sonde/v1/stream"), READ, ACCESS_VIEW, native_stream,
      "new points as they come, as server-sent events or in columns", "m! since format"},
-    {STR("/sonde/v1/reboot"), METHOD_POST, ACCESS_CONTROL, native_reboot,
+    {STR("/sonde/v1/session"), ASK, ACCESS_NOTES, native_session,
+     "what the client may do; with POST and a token, the key with which a browser's page may write",
+     NULL},
+    {STR("/sonde/v1/reboot"), METHOD_POST, ACCESS_RESTART, native_reboot,
      "starts the command again without some hosts; resilient jobs only", "hosts"},
     {STR("/sonde/v1/dump"), METHOD_POST, ACCESS_CONTROL, native_dump,
      "copies every node's data into a folder on the first node; running jobs only", "to since"},

@@ -72,6 +72,11 @@ static struct str cookie_value(struct str header, struct str name)
     return STR("");
 }
 
+static void cookie_name(const struct auth *auth, char out[COOKIE_NAME_MAX])
+{
+    snprintf(out, COOKIE_NAME_MAX, "sonde_session_%d", auth->port);
+}
+
 static enum role at_most(enum role role, enum role most)
 {
     return role < most ? role : most;
@@ -167,9 +172,16 @@ static bool refuse_cookie(struct answer *a, const char *why)
     return false;
 }
 
+static struct str session_id(const struct auth *auth, const struct request *r)
+{
+    char name[COOKIE_NAME_MAX];
+    cookie_name(auth, name);
+    return cookie_value(r->headers[HEADER_COOKIE], str_of(name));
+}
+
 static bool check_cookie(const struct auth *auth, struct request *r, struct answer *a)
 {
-    struct str callback;
+    struct str callback, key = str_trim(r->headers[HEADER_SESSION_KEY]);
     bool from_browser, own = is_own_page(auth, r, &from_browser);
     if (!own)
         return refuse_cookie(a, "a page of another server may not use this browser's session");
@@ -177,7 +189,10 @@ static bool check_cookie(const struct auth *auth, struct request *r, struct answ
         return refuse_cookie(a, "the browser does not say which page sent the request");
     if (request_parameter(r, "jsonp", &callback))
         return refuse_cookie(a, "jsonp is not available to a browser's session");
-    r->role = ROLE_VIEW;
+    r->role =
+        key.size ? sessions_role(auth->sessions, session_id(auth, r), &r->peer, key) : ROLE_VIEW;
+    if (!r->role)
+        return refuse_cookie(a, "the key of this page's session is wrong, or no longer valid");
     r->by_cookie = true;
     return true;
 }
@@ -207,10 +222,10 @@ static void lead_on(struct answer *a, const char *target)
 
 // Handles a browser that opens a page with the token: makes a session, and redirects to the page
 // without the token.
-static bool send_on(const struct auth *auth, struct request *r, struct answer *a,
-                    const char *cookie)
+static bool send_on(const struct auth *auth, struct request *r, struct answer *a)
 {
-    char id[SESSION_ID_SIZE + 1];
+    char id[SESSION_ID_SIZE + 1], cookie[COOKIE_NAME_MAX];
+    cookie_name(auth, cookie);
     if (!auth->sessions || r->method != METHOD_GET ||
         !request_accepts(r->headers[HEADER_ACCEPT], STR("text/html"), false))
         return false;
@@ -269,19 +284,16 @@ bool auth_check(const struct auth *auth, struct request *r, struct answer *a)
     }
     if (r->peer.holds_key)
         return check_tokenless(auth, r, a, ROLE_CONTROL);
-    char cookie[COOKIE_NAME_MAX];
-    snprintf(cookie, sizeof cookie, "sonde_session_%d", auth->port);
     struct str given;
     r->role = header_role(auth, r);
     if (r->role == ROLE_NOBODY && request_parameter(r, "token", &given)) {
         r->role = at_most(auth_role_of(auth, given), ROLE_WRITE);
-        if (r->role && send_on(auth, r, a, cookie))
+        if (r->role && send_on(auth, r, a))
             return false;
     }
     if (r->role)
         return true;
-    if (sessions_check(auth->sessions, cookie_value(r->headers[HEADER_COOKIE], str_of(cookie)),
-                       &r->peer))
+    if (sessions_check(auth->sessions, session_id(auth, r), &r->peer))
         return check_cookie(auth, r, a);
     if (is_open_view(auth, r))
         return check_tokenless(auth, r, a, ROLE_VIEW);
@@ -294,4 +306,12 @@ bool auth_check(const struct auth *auth, struct request *r, struct answer *a)
                  "prints: requests for "
                  "suggestions lose ?token=.");
     return false;
+}
+
+bool auth_raise_session(const struct auth *auth, const struct request *r,
+                        char key[SESSION_ID_SIZE + 1])
+{
+    bool from_browser;
+    return is_own_page(auth, r, &from_browser) && from_browser &&
+           sessions_raise(auth->sessions, session_id(auth, r), &r->peer, r->role, key);
 }

@@ -5,12 +5,17 @@
 //   Authorization: Basic, any user, TOKEN as password    WRITE      Grafana, curl
 //   ?token=TOKEN in the address                          WRITE      simple programs; a browser once
 //   cookie sonde_session_PORT                            VIEW       a browser, from then on
+//   that cookie, and X-Sonde-Session-Key: KEY            CONTROL    sonde's page, after it has sent
+//                                                                   a token as Bearer
 //
 // The token's own role (tokens.h) is a second upper bound. A browser that opens a page with ?token=
 // gets a session (sessions.h) as its cookie. The server redirects it to the same page without the
 // token, so that the token does not stay in the address bar. Browsers send cookies to every port of
 // a host, and with requests that other pages make. So a cookie is not a token, and allows only
 // viewing. The server ignores it for JSONP, and if the browser names another page as the sender.
+// With the key of the session, which only the page's memory holds, a request also has the role of
+// the token with which the page got the key (auth_raise_session). Routes restrict it further
+// (routes.h).
 //
 // A client on another node has proved that it knows the job's key (peer.h). The key is in the same
 // folder as the control token. So such a client has the role CONTROL without a token, and no token
@@ -60,5 +65,10 @@ bool auth_is_loopback(struct str address);
 // Returns true if the request may go on, with r->role and r->by_cookie set. Returns false if the
 // answer is complete: 401, 403 or a redirect.
 bool auth_check(const struct auth *auth, struct request *r, struct answer *a);
+
+// Gives the session in the cookie of an admitted request a key with the role of the request.
+// Returns false if another server's page sent the request, or if it has no session.
+bool auth_raise_session(const struct auth *auth, const struct request *r,
+                        char key[SESSION_ID_SIZE + 1]);
 
 #endif

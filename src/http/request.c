@@ -13,6 +13,7 @@ const char *const request_header_names[HEADER_COUNT] = {
     [HEADER_CONTENT_ENCODING] = "Content-Encoding",
     [HEADER_FETCH_SITE] = "Sec-Fetch-Site",
     [HEADER_ORIGIN] = "Origin",
+    [HEADER_SESSION_KEY] = "X-Sonde-Session-Key",
     [HEADER_IF_NONE_MATCH] = "If-None-Match",
     [HEADER_FORWARDED] = "Forwarded",
     [HEADER_FORWARDED_FOR] = "X-Forwarded-For",

@@ -36,6 +36,7 @@ enum request_header {
     HEADER_CONTENT_ENCODING,
     HEADER_FETCH_SITE,
     HEADER_ORIGIN,
+    HEADER_SESSION_KEY, // of a page that may write (sessions.h)
     HEADER_IF_NONE_MATCH,
     HEADER_FORWARDED, // a proxy adds this and the next two
     HEADER_FORWARDED_FOR,

@@ -103,6 +103,7 @@ static enum role role_needed(const struct route *route, const struct request *r)
         return reads ? ROLE_VIEW : ROLE_WRITE;
     case ACCESS_WRITE:
         return ROLE_WRITE;
+    case ACCESS_RESTART:
     case ACCESS_CONTROL:
     case ACCESS_HERE:
         break;
@@ -110,11 +111,19 @@ static enum role role_needed(const struct route *route, const struct request *r)
     return ROLE_CONTROL;
 }
 
+// True if sonde's page has an action that sends such a request. A browser's session may do nothing
+// else, whatever its key.
+static bool is_for_pages(const struct route *route)
+{
+    return route->access == ACCESS_VIEW || route->access == ACCESS_NOTES ||
+           route->access == ACCESS_RESTART;
+}
+
 static bool refuse_role(struct answer *a, const struct request *r, enum role needed)
 {
     answer_error(
         a, 403,
-        r->by_cookie ? "a browser's session may only view"
+        r->by_cookie && r->role == ROLE_VIEW ? "a browser's session may only view"
         : needed == ROLE_WRITE
             ? "this token may only view; putting points and annotations needs the write token"
             : "this needs the job's control token",
@@ -132,6 +141,11 @@ static bool check_role(const struct route *route, struct request *r, struct answ
     enum role needed = role_needed(route, r);
     if (r->role < needed)
         return refuse_role(a, r, needed);
+    if (r->by_cookie && !is_for_pages(route)) {
+        answer_error(a, 403, "a browser's session may not send this request",
+                     "Programs send a token.");
+        return false;
+    }
     if (needed < ROLE_CONTROL || !r->peer.local)
         return true;
     peer_look_in_proc(&r->peer);

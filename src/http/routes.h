@@ -16,8 +16,9 @@ enum access {
     ACCESS_OPEN,    // no role; bodies have at most ROUTE_OPEN_BODY_MAX bytes
     ACCESS_VIEW,    // VIEW
     ACCESS_NOTES,   // VIEW to read, WRITE to change
-    ACCESS_WRITE,   // WRITE
-    ACCESS_CONTROL, // CONTROL
+    ACCESS_WRITE,   // WRITE, not for a browser's session
+    ACCESS_RESTART, // CONTROL
+    ACCESS_CONTROL, // CONTROL, not for a browser's session
     // CONTROL, and only from a program on this machine, because it is as powerful as a shell
     ACCESS_HERE,
 };

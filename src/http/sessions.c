@@ -11,6 +11,8 @@ struct session {
     char id[SESSION_ID_SIZE];
     struct peer peer;
     int64_t used_ns; // 0: the entry is free
+    enum role role;  // of the key; ROLE_NOBODY: there is no key
+    char key[SESSION_ID_SIZE];
 };
 
 struct sessions {
@@ -54,23 +56,63 @@ bool sessions_open(struct sessions *s, const struct peer *peer, char id[SESSION_
     return true;
 }
 
-bool sessions_check(struct sessions *s, struct str id, const struct peer *peer)
+// Finds the session of this client, and notes that it is used. Call it with the lock held.
+static struct session *find(struct sessions *s, struct str id, const struct peer *peer)
 {
     static const int64_t idle_ns = (int64_t)SESSION_IDLE_S * NS_PER_S;
-    if (!s || id.size != SESSION_ID_SIZE)
-        return false;
+    struct session *found = NULL;
+    if (id.size != SESSION_ID_SIZE)
+        return NULL;
     int64_t now_ns = clock_monotonic_ns();
-    bool found = false;
-    pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < SESSIONS_MAX; i++) {
         struct session *session = &s->all[i];
         bool live = session->used_ns && now_ns - session->used_ns < idle_ns;
-        if (!memeql_sec(session->id, id.data, SESSION_ID_SIZE) || !live ||
-            !peer_equal(&session->peer, peer))
-            continue;
-        session->used_ns = now_ns;
-        found = true;
+        if (memeql_sec(session->id, id.data, SESSION_ID_SIZE) && live &&
+            peer_equal(&session->peer, peer))
+            found = session;
     }
+    if (found)
+        found->used_ns = now_ns;
+    return found;
+}
+
+bool sessions_check(struct sessions *s, struct str id, const struct peer *peer)
+{
+    if (!s)
+        return false;
+    pthread_mutex_lock(&s->lock);
+    bool found = find(s, id, peer) != NULL;
     pthread_mutex_unlock(&s->lock);
     return found;
+}
+
+bool sessions_raise(struct sessions *s, struct str id, const struct peer *peer, enum role role,
+                    char key[SESSION_ID_SIZE + 1])
+{
+    char made[TOKEN_TEXT_MAX];
+    if (!s || token_make(made, NULL) != 0)
+        return false;
+    pthread_mutex_lock(&s->lock);
+    struct session *session = find(s, id, peer);
+    if (session) {
+        session->role = role;
+        memcpy(session->key, made, SESSION_ID_SIZE);
+        memcpy(key, made, SESSION_ID_SIZE + 1);
+    }
+    pthread_mutex_unlock(&s->lock);
+    explicit_bzero(made, sizeof made);
+    return session != NULL;
+}
+
+enum role sessions_role(struct sessions *s, struct str id, const struct peer *peer, struct str key)
+{
+    enum role role = ROLE_NOBODY;
+    if (!s || key.size != SESSION_ID_SIZE)
+        return role;
+    pthread_mutex_lock(&s->lock);
+    const struct session *session = find(s, id, peer);
+    if (session && session->role && memeql_sec(session->key, key.data, SESSION_ID_SIZE))
+        role = session->role;
+    pthread_mutex_unlock(&s->lock);
+    return role;
 }

@@ -3,7 +3,7 @@
 //   serve [NAME=VALUE…] [--] PATH…
 //
 // Standard output is the control descriptor. The server writes "ready PORT" or "error TEXT" to it,
-// and ends when its other end is closed.
+// with restarts=1 also the restarts that clients request, and ends when its other end is closed.
 #include "aggregator/aggregator.h"
 #include "base/clock.h"
 #include "collect/collect.h"
@@ -87,6 +87,8 @@ static bool take(struct aggregator_options *o, struct str name, const char *valu
         o->replay = atoi(value);
     else if (str_eq(name, STR("now")))
         o->as_if_now = atoi(value);
+    else if (str_eq(name, STR("restarts")))
+        o->restarts = atoi(value);
     else if (str_eq(name, STR("open_view")))
         o->open_view = atoi(value);
     else if (str_eq(name, STR("dragon")))

@@ -234,6 +234,67 @@ class Cookies(Served):
 
 
 @unittest.skipUnless(other_user.may_become_other(), "not root: cannot become another user")
+class Keys(Served):
+    """The page's own requests: the cookie, and the key that the page got for a token."""
+    PAGE = {"Sec_Fetch_Site": "same-origin"}
+
+    def key(self, cookie, token):
+        answer = self.ask("POST", "/sonde/v1/session", Cookie=cookie, **self.PAGE, **bearer(token))
+        self.assertEqual(answer.status, 200)
+        return answer.json["key"]
+
+    def changed(self, cookie, key, target="/api/annotation", body=None, **headers):
+        body = {"startTime": T, "description": "x"} if body is None else body
+        return self.ask("POST", target, body, Cookie=cookie, X_Sonde_Session_Key=key, **{**self.PAGE, **headers}).status
+
+    def test_a_page_does_only_what_it_has_actions_for(self):
+        cookie = self.browser(VIEW)
+        notes = ("/api/annotation", "/api/annotation/bulk")
+        for token, allowed in ((WRITE, notes), (TOKEN, (*notes, "/sonde/v1/reboot"))):
+            key = self.key(cookie, token)
+            for target, body in CHANGES:
+                self.assertEqual(self.changed(cookie, key, target, body) != 403, target in allowed, (target, token))
+
+    def test_neither_cookie_nor_key_alone(self):
+        cookie, other = self.browser(VIEW), self.browser(VIEW)
+        key = self.key(cookie, WRITE)
+        self.assertEqual(self.ask("POST", "/api/annotation", {"startTime": T}, X_Sonde_Session_Key=key, **self.PAGE).status, 401)
+        for wrong in ("x", key[:-1], key[:-1] + ("0" if key[-1] != "0" else "1"), key + "0", cookie.split("=")[1], "0" * 64, "\0" * 64):
+            self.assertEqual(self.changed(cookie, wrong), 403, wrong)
+        self.assertEqual(self.changed(cookie, ""), 403)
+        self.assertEqual(self.changed(other, key), 403)
+        # The same without a role: a session without a key has no key of zeros.
+        self.assertEqual(self.changed(other, "0" * 64), 403)
+        # A page of another server, with all of them.
+        for headers in ({"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}, {"Origin": "http://127.0.0.1:1"}):
+            self.assertEqual(self.changed(cookie, key, **headers), 403, headers)
+        self.assertNotIn(self.changed(cookie, key), (401, 403))
+        # A page that asks again gets another key.
+        again = self.key(cookie, WRITE)
+        self.assertEqual(self.changed(cookie, key), 403)
+        self.assertNotIn(self.changed(cookie, again), (401, 403))
+
+    def test_a_key_needs_a_token_and_a_session(self):
+        cookie = self.browser(TOKEN)
+        self.assertEqual(self.ask("POST", "/sonde/v1/session", Cookie=cookie, **self.PAGE).status, 403)
+        self.assertEqual(self.ask("POST", "/sonde/v1/session", Cookie=cookie, **self.PAGE, **bearer(VIEW)).status, 403)
+        for headers in ({"Cookie": cookie}, self.PAGE, {"Cookie": cookie, "Sec_Fetch_Site": "cross-site"}, {"Cookie": cookie, "Origin": "http://127.0.0.1:1"}):
+            self.assertEqual(self.ask("POST", "/sonde/v1/session", **bearer(TOKEN), **headers).status, 400, headers)
+
+    def test_what_a_client_may_do(self):
+        cookie = self.browser(VIEW)
+        key = self.key(cookie, WRITE)
+        for headers, role in ((bearer(VIEW), "view"), (bearer(TOKEN), "control"), ({"Cookie": cookie}, "view"), ({"Cookie": cookie, "X_Sonde_Session_Key": key}, "write")):
+            self.assertEqual(self.ask("GET", "/sonde/v1/session", **headers).json, {"role": role, "annotations": True, "restarts": False})
+
+    @unittest.skipUnless(other_user.may_become_other(), "not root: cannot become another user")
+    def test_stolen_ones(self):
+        cookie = self.browser(VIEW)
+        key = self.key(cookie, TOKEN)
+        asked = [("POST", target, json.dumps(body), {"Cookie": cookie, "X-Sonde-Session-Key": key, "Sec-Fetch-Site": "same-origin"}) for target, body in CHANGES]
+        self.assertEqual([status for status, _ in other_user.requests(self.server.port, asked)], [401] * len(asked))
+
+
 class Stolen(Served):
     def test_a_cookie(self):
         """A stolen cookie is useless. Another user can get it, because the browser also sends it to

@@ -1,7 +1,7 @@
 // Checks the access rights of a request. The input has its address, headers and cookies in lines
-// "NAME:value". $C, $W, $V and $S stand for the control, write and view tokens and for the id of an
-// open session, so that inputs can contain them. Only such a token or session gives a role, and no
-// answer contains one of them.
+// "NAME:value". $C, $W, $V, $S and $K stand for the control, write and view tokens and for the id
+// and the key of an open session, so that inputs can contain them. Only such a token or session
+// gives a role, and no answer contains one of them.
 #include "http/auth.h"
 
 #include <stdlib.h>
@@ -14,10 +14,11 @@ static const struct {
 } headers[] = {
     {'a', HEADER_AUTHORIZATION}, {'c', HEADER_COOKIE},     {'h', HEADER_HOST},
     {'o', HEADER_ORIGIN},        {'s', HEADER_FETCH_SITE}, {'t', HEADER_ACCEPT},
+    {'k', HEADER_SESSION_KEY},
 };
 
 static struct auth auth;
-static char session[SESSION_ID_SIZE + 1];
+static char session[SESSION_ID_SIZE + 1], key[SESSION_ID_SIZE + 1];
 static const struct peer client = {.local = true, .known = true, .uid = 1000};
 
 static const char *word_of(char letter)
@@ -31,6 +32,8 @@ static const char *word_of(char letter)
         return auth.token[ROLE_VIEW];
     case 'S':
         return session;
+    case 'K':
+        return key;
     default:
         return NULL;
     }
@@ -77,7 +80,8 @@ static enum role most(const struct request *r)
     bool basic = str_starts(str_trim(authorization), STR("B")) ||
                  str_starts(str_trim(authorization), STR("b"));
     if (holds(r->headers[HEADER_COOKIE], session))
-        role = ROLE_VIEW;
+        role = str_eq(str_trim(r->headers[HEADER_SESSION_KEY]), str_of(key)) ? ROLE_CONTROL
+                                                                             : ROLE_VIEW;
     for (enum role i = ROLE_VIEW; i < ROLE_COUNT; i++) {
         if (has_parameter(r, auth.token[i]) && role < (i < ROLE_WRITE ? i : ROLE_WRITE))
             role = i < ROLE_WRITE ? i : ROLE_WRITE;
@@ -140,7 +144,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
     }
     if (!sessions_check(auth.sessions, str_of(session), &client) &&
-        !sessions_open(auth.sessions, &client, session))
+        !(sessions_open(auth.sessions, &client, session) &&
+          sessions_raise(auth.sessions, str_of(session), &client, ROLE_CONTROL, key)))
         abort();
     struct str rest = {(const char *)data, size}, target = str_cut(&rest, '\n');
     struct request r = {.method = methods[size % 4], .peer = client};
@@ -150,8 +155,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         take_lines(&r, rest);
         answer_begin(&a, 1 << 16);
         bool on = auth_check(&auth, &r, &a);
-        if (r.role > most(&r) || (r.by_cookie && r.role > ROLE_VIEW) || (on && !r.role) ||
-            (!on && a.status == 200 && !opens_session(&a)))
+        bool has_key = holds(r.headers[HEADER_SESSION_KEY], key);
+        if (r.role > most(&r) || (r.by_cookie && r.role > ROLE_VIEW && !has_key) ||
+            (on && !r.role) || (!on && a.status == 200 && !opens_session(&a)))
             // most() does not decode the base64 of Basic authentication, which gives at most WRITE.
             if (!on || r.role > ROLE_WRITE ||
                 !str_starts(str_trim(r.headers[HEADER_AUTHORIZATION]), STR("B")))

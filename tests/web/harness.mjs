@@ -97,6 +97,7 @@ export async function serve(paths, options = []) {
   return {
     url: `http://127.0.0.1:${port}/`,
     port: Number(port),
+    lines, // what the server says to its launcher
     stop: async () => {
       child.stdin.end();
       child.kill('SIGTERM');

@@ -3,6 +3,7 @@
 import { CUSTOM, groups, Group, matches } from './catalogue';
 import { Chart, ChartEvents } from './chart';
 import { h } from './dom';
+import { expression } from './plan';
 import type { Metric } from './source';
 
 export interface GroupEvents extends ChartEvents {
@@ -107,6 +108,21 @@ export class ChartGroups {
 
   inSight(): Chart[] {
     return [...this.charts.values()].filter((c) => c.element.isConnected && c.visible && !c.element.hidden);
+  }
+
+  // For tests: the drawn numbers of the charts.
+  drawn() {
+    const onScreen = this.onScreen();
+    return this.inSight().map((c) => ({
+      metric: c.metric.name,
+      onScreen: onScreen.has(c),
+      mode: c.mode,
+      intervalMs: c.intervalMs,
+      expressions: c.plan?.questions.map(expression) ?? [],
+      asked: c.asked,
+      lines: c.lines,
+      outliers: c.outliers,
+    }));
   }
 
   // Adds the tags of the loaded lines to `all`, as key=value, until it has `most` of them.

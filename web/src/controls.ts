@@ -13,6 +13,8 @@ export interface ControlEvents {
   pause(): void;
   share(): void;
   export(): void;
+  annotate(): void;
+  restart(): void;
   theme(): void;
   keys(): void;
 }
@@ -24,10 +26,14 @@ export class Controls {
   private readonly filter = h('input', { type: 'text', placeholder: 'filter: host=n1', 'aria-label': 'filter by tags, such as host=n1', list: 'tags', spellcheck: 'false' });
   private readonly lasts = h('select', { 'aria-label': 'time range' });
   private readonly pause: HTMLButtonElement;
+  private readonly annotate: HTMLButtonElement;
+  private readonly restart: HTMLButtonElement;
 
   constructor(events: ControlEvents) {
     const button = (text: string, click: () => void, label = text) => h('button', { type: 'button', 'aria-label': label, click }, text);
     this.pause = h('button', { type: 'button', class: 'pause', click: () => events.pause() }, 'pause');
+    this.annotate = button('annotate', () => events.annotate());
+    this.restart = button('restart…', () => events.restart(), 'restart without a node');
     for (const [seconds, text] of LASTS) this.lasts.append(h('option', { value: String(seconds) }, text));
     this.lasts.append(h('option', { value: 'chosen', hidden: true }, 'chosen'));
     this.element = h(
@@ -37,6 +43,8 @@ export class Controls {
       this.filter,
       this.lasts,
       this.pause,
+      this.annotate,
+      this.restart,
       button('copy link', () => events.share()),
       button('export', () => events.export()),
       button('◐', () => events.theme(), 'dark or light'),
@@ -59,6 +67,11 @@ export class Controls {
     this.pause.disabled = !live && !view.range;
     this.lasts.value = view.range ? 'chosen' : String(view.last);
     if (!view.range && !LASTS.some(([s]) => s === view.last)) this.lasts.value = '0';
+  }
+
+  offer(actions: { annotate: boolean; restart: boolean }): void {
+    this.annotate.hidden = !actions.annotate;
+    this.restart.hidden = !actions.restart;
   }
 
   // Suggests values for the filter. `add` adds tags of lines, as key=value, up to a maximum.

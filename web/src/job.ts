@@ -63,6 +63,14 @@ export class Job {
     return this.metrics.find((m) => m.name === named) ?? this.metrics.find((m) => m.name === 'cpu_percent') ?? this.overviewMetric();
   }
 
+  // A host has the same colour everywhere, as long as a chart has one line per host.
+  colourOf(tags: Record<string, string>, index: number, all: { tags: Record<string, string> }[]): number {
+    const hosts = new Set(all.map((l) => l.tags.host));
+    if (hosts.size < 2 || hosts.size < all.length) return index;
+    const at = this.nodes.findIndex((n) => n.host === tags.host);
+    return at < 0 ? index : at;
+  }
+
   name(): string {
     return this.status?.job || this.status?.runs[0]?.job || '';
   }

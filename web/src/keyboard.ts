@@ -15,6 +15,7 @@ export const KEYS: [string, string][] = [
   ['c', 'compare two runs'],
   ['e', 'export the visible charts'],
   ['← → ↑ ↓', 'move the cross-hair of a chart, or choose among nodes and spans; Enter selects'],
+  ['a', 'annotate at the cross-hair'],
   ['t', 'dark or light'],
   ['?', 'this list'],
 ];

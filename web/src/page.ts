@@ -1,6 +1,7 @@
 // The page: its parts, the view, the requests for the job's state every two seconds, and the
 // drawing.
 
+import { Actions } from './actions';
 import { Chart, Shown } from './chart';
 import { ChartGroups } from './chart_groups';
 import { CompareBar, runsOf, Side, sidesOf, wholeOf } from './compare';
@@ -25,7 +26,6 @@ import { EMPTY, filterText, fromHash, panned, Range, toHash, View, zoomed } from
 import { OutliersData } from './outliers';
 import { Overview } from './overview';
 import { OverviewData } from './overview_data';
-import { expression } from './plan';
 import type { Metric, Node, Source, Status } from './source';
 import { Placed, Spans } from './spans';
 import { ConnectionBanner, NoPoint } from './states';
@@ -64,6 +64,8 @@ export class Page {
     pause: () => this.togglePause(),
     share: () => void this.copy(location.href, 'the link is copied; it needs a session of this job'),
     export: () => this.export(),
+    annotate: () => this.annotate(),
+    restart: () => this.actions.restart(this.job, this.view.filter.host),
     theme: () => this.toggleTheme(),
     keys: () => this.keys.element.showModal(),
   });
@@ -117,6 +119,7 @@ export class Page {
   private readonly heatData: HeatMapData;
   private readonly outliersData: OutliersData;
   private readonly findings: FindingsData;
+  private readonly actions: Actions;
   private readonly events: EventsData;
 
   constructor(private readonly source: Source) {
@@ -131,6 +134,7 @@ export class Page {
     this.outliersData = new OutliersData(source, this.loader, (chart) => this.frames.mark(chart));
     this.findings = new FindingsData(source, this.loader, this.strip);
     this.events = new EventsData(source, this.loader);
+    this.actions = new Actions(source, (title) => void this.tick().then(() => this.tell(`${title}: done`)));
   }
 
   start(): void {
@@ -149,6 +153,7 @@ export class Page {
       this.controls.tagNames,
       this.keys.element,
       this.exporting.element,
+      ...this.actions.elements,
     );
     this.controls.fill(this.view);
     this.heat.order.value = this.view.heatSort;
@@ -193,6 +198,7 @@ export class Page {
         await (early ?? this.showJob(status, nodes.nodes, metrics.metrics));
         await Promise.all([this.events.loadAnnotations(this.situation()), this.takeDropped(), this.loadSpans(), metrics.partial && this.takeAllMetrics()]);
         await loader.poll(this.charts.wanted());
+        await loader.guarded(() => this.actions.load(job.live));
       }
     }
     this.banner.update(loader.connection, job.name());
@@ -433,8 +439,9 @@ export class Page {
   private scene(): Scene {
     const range = this.range();
     const from = this.sides ? this.sides.map((s) => s.job).join(' and ') : this.job.name();
-    const title = [from, `${format.clock(range.from, 1000, true)} to ${format.clock(range.to, 1000, true)}`, filterText(this.view.filter)].filter(Boolean).join(' · ');
-    return { range, filter: this.view.filter, sides: this.sides, target: this.job.target(), title, theme: this.theme };
+    const { filter } = this.view;
+    const title = [from, `${format.clock(range.from, 1000, true)} to ${format.clock(range.to, 1000, true)}`, filterText(filter)].filter(Boolean).join(' · ');
+    return { range, filter, sides: this.sides, target: this.job.target(), title, theme: this.theme };
   }
 
   private export(): void {
@@ -444,6 +451,11 @@ export class Page {
       return;
     }
     this.exporting.open(seen, seen.find((c) => c.element === document.activeElement) ?? null, this.scene());
+  }
+
+  // At the cross-hair, or at the start of the selected range, or now.
+  private annotate(): void {
+    this.actions.annotate(this.job, this.hover ?? this.selection?.range.from ?? this.range().to, this.view.filter);
   }
 
   private redraw(): void {
@@ -469,21 +481,14 @@ export class Page {
       start: this.overview.whole.from,
       origin: this.sides ? this.sides[0]!.from : null,
       theme: this.theme,
-      colourOf: (tags: Record<string, string>, index: number, all: Line[]) => this.colourOf(tags, index, all),
+      colourOf: (tags: Record<string, string>, index: number, all: Line[]) => this.job.colourOf(tags, index, all),
     };
     return { shown, range, follows: this.situation().follows };
   }
 
-  // A host has the same colour everywhere, as long as a chart has one line per host.
-  private colourOf(tags: Record<string, string>, index: number, all: Line[]): number {
-    const hosts = new Set(all.map((l) => l.tags.host));
-    if (hosts.size < 2 || hosts.size < all.length) return index;
-    const at = this.job.nodes.findIndex((n) => n.host === tags.host);
-    return at < 0 ? index : at;
-  }
-
   private showControls(): void {
     this.controls.show(this.job.live, this.view);
+    this.controls.offer(this.actions.offered(this.job));
     document.documentElement.dataset.paused = String(this.pausedAt !== null);
   }
 
@@ -500,10 +505,14 @@ export class Page {
   private async copy(text: string, said: string): Promise<void> {
     try {
       await navigator.clipboard.writeText(text);
-      say(this.note, said);
+      this.tell(said);
     } catch {
-      say(this.note, text); // the browser refused, for example over plain HTTP: the user copies the text
+      this.tell(text); // the browser refused, for example over plain HTTP: the user copies the text
     }
+  }
+
+  private tell(text: string): void {
+    say(this.note, text);
     setTimeout(() => say(this.note, ''), SAID_MS);
   }
 
@@ -532,6 +541,7 @@ export class Page {
       s: () => goTo(this.spans.element, this.spans.canvas),
       c: () => this.compare.press(),
       e: () => this.export(),
+      a: () => this.annotate(),
       t: () => this.toggleTheme(),
       '?': () => this.keys.element.showModal(),
     };
@@ -566,22 +576,12 @@ export class Page {
 
   // For tests: the drawn numbers instead of the pixels.
   drawn() {
-    const onScreen = this.charts.onScreen();
     return {
       live: this.job.live,
       connection: this.loader.connection.state,
       requests: this.source.requests,
       range: this.range(),
-      charts: this.charts.inSight().map((c) => ({
-        metric: c.metric.name,
-        onScreen: onScreen.has(c),
-        mode: c.mode,
-        intervalMs: c.intervalMs,
-        expressions: c.plan?.questions.map(expression) ?? [],
-        asked: c.asked,
-        lines: c.lines,
-        outliers: c.outliers,
-      })),
+      charts: this.charts.drawn(),
       heat: { metric: this.heat.metric, rows: this.heat.rows },
       overview: this.overview.lines,
       lanes: this.spans.all,

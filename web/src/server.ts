@@ -11,6 +11,7 @@ import {
   Missing,
   Node,
   Refused,
+  Rights,
   Selection,
   Series,
   Source,
@@ -92,6 +93,7 @@ export class Server implements Source {
   private readonly clock = new ServerClock();
   private readonly watchdog = new Watchdog((signal) => fetch(new URL('healthz', document.baseURI), { credentials: 'same-origin', cache: 'no-store', signal }));
   requests = 0;
+  private sessionKey = ''; // with which this page may write; only this page has it
 
   now(): number {
     return this.clock.now();
@@ -132,6 +134,28 @@ export class Server implements Source {
     );
   annotations = (fromMs: number, toMs: number) =>
     this.json<{ annotations: Annotation[] }>(`annotations?start=${Math.floor(fromMs)}ms&end=${Math.ceil(toMs)}ms&limit=1000&job_tag`);
+
+  rights = () => this.json<Rights>('session', SHORT_MS);
+
+  async raise(token: string): Promise<Rights> {
+    const { key, ...rights } = await this.post<Rights & { key: string }>(`${NATIVE}session`, {}, { Authorization: `Bearer ${token}` });
+    this.sessionKey = key;
+    return rights;
+  }
+
+  async annotate(text: string, atMs: number, tags: Record<string, string>): Promise<void> {
+    await this.post('api/annotation', { startTime: Math.round(atMs), description: text, custom: tags });
+  }
+
+  async restartWithout(hosts: string[]): Promise<void> {
+    await this.post(`${NATIVE}reboot`, { hosts: hosts.join(',') });
+  }
+
+  private post<T>(path: string, body: object, headers: Record<string, string> = {}): Promise<T> {
+    const key: Record<string, string> = this.sessionKey ? { 'X-Sonde-Session-Key': this.sessionKey } : {};
+    const init = { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json', ...key, ...headers } };
+    return this.watchdog.watch(SHORT_MS, async (signal) => (await this.fetch(path, { ...init, signal })).json() as Promise<T>);
+  }
 
   async query(questions: Question[], fromMs: number, toMs: number): Promise<Column[]> {
     const body = { start: Math.floor(fromMs), end: Math.ceil(toMs), queries: questions.map((q) => ({ m: expression(q) })) };

@@ -8,6 +8,7 @@ export interface Run {
   job: string;
   command: string;
   level: number;
+  host?: string; // the node that it was started on
   start_ns: number;
   end_ns?: number;
   exit_code?: number;
@@ -90,6 +91,14 @@ export interface Missing {
   missing?: { host: string; reason: string }[];
 }
 
+export type Role = 'view' | 'write' | 'control';
+// What this client may do, and which actions the job accepts.
+export interface Rights {
+  role: Role;
+  annotations: boolean;
+  restarts: boolean;
+}
+
 // The server refused: there is no session, or it has ended.
 export class Unauthorized extends Error {}
 // The server refused only this request.
@@ -112,6 +121,11 @@ export interface Source {
   annotations(fromMs: number, toMs: number): Promise<{ annotations: Annotation[] }>;
   // The answers of several questions over one range; Column.query is the index of its question.
   query(questions: Question[], fromMs: number, toMs: number): Promise<Column[]>;
+  rights(): Promise<Rights>;
+  // Raises the rights of this page, until it is closed, to those of a token.
+  raise(token: string): Promise<Rights>;
+  annotate(text: string, atMs: number, tags: Record<string, string>): Promise<void>;
+  restartWithout(hosts: string[]): Promise<void>;
   // Calls `take` for each event until the stream ends (a rejected promise) or is aborted. Only for
   // a running job.
   stream(selections: Selection[], sinceMs: number, signal: AbortSignal, take: (event: StreamEvent) => void): Promise<void>;

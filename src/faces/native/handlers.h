@@ -47,6 +47,8 @@ void native_collectors(struct service *service, struct request *r, struct answer
 // reboot.c
 void native_reboot(struct service *service, struct request *r, struct answer *a);
 void dragon_reboot(struct service *service, struct request *r, struct answer *a);
+// session.c
+void native_session(struct service *service, struct request *r, struct answer *a);
 // status.c, proof.c
 void native_status(struct service *service, struct request *r, struct answer *a);
 void native_proof(struct service *service, struct request *r, struct answer *a);

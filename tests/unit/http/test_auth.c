@@ -77,7 +77,7 @@ static void test_loopback(void **state)
 }
 
 struct attempt {
-    const char *target, *authorization, *cookie, *host, *accept, *site, *origin;
+    const char *target, *authorization, *cookie, *host, *accept, *site, *origin, *key;
     enum request_method method;
     bool holds_key;
 };
@@ -117,7 +117,15 @@ static bool check(const char *token, const struct attempt *attempt, struct reque
         snprintf(cookie, sizeof cookie, "%.*s%s", (int)(session - attempt->cookie), attempt->cookie,
                  id);
         r->headers[HEADER_COOKIE] = str_of(arena_printf(&r->arena, "%s", cookie));
+        if (attempt->key && strcmp(attempt->key, "KEY") == 0) {
+            char key[SESSION_ID_SIZE + 1];
+            assert_int_equal(sessions_raise(sessions, str_of(id), &r->peer, ROLE_WRITE, key),
+                             session[strlen("SESSION")] != '1');
+            r->headers[HEADER_SESSION_KEY] = str_of(arena_printf(&r->arena, "%s", key));
+        }
     }
+    if (attempt->key && strcmp(attempt->key, "KEY") != 0)
+        r->headers[HEADER_SESSION_KEY] = given(attempt->key);
     r->headers[HEADER_ORIGIN] = given(attempt->origin);
     r->headers[HEADER_HOST] = given(attempt->host);
     r->headers[HEADER_ACCEPT] = given(attempt->accept);
@@ -196,6 +204,23 @@ static void test_with_token(void **state)
          0},
         {{.cookie = "sonde_session_4242=SESSION", .target = "/x?jsonp=f"}, ROLE_NOBODY, 403},
         {{.target = "/x?jsonp=f&token=secret"}, ROLE_WRITE, 0},
+        // The key of the session.
+        {{.cookie = "sonde_session_4242=SESSION", .key = "KEY"}, ROLE_WRITE, 0},
+        {{.cookie = "sonde_session_4242=SESSION", .key = VIEW}, ROLE_NOBODY, 403},
+        {{.cookie = "sonde_session_4242=SESSION", .key = "x"}, ROLE_NOBODY, 403},
+        {{.cookie = "sonde_session_4242=SESSION", .key = "KEY", .site = "cross-site"},
+         ROLE_NOBODY,
+         403},
+        {{.cookie = "sonde_session_4242=SESSION", .key = "KEY", .method = METHOD_POST},
+         ROLE_NOBODY,
+         403},
+        {{.cookie = "sonde_session_4242=SESSION",
+          .key = "KEY",
+          .method = METHOD_POST,
+          .site = "same-origin"},
+         ROLE_WRITE,
+         0},
+        {{.key = VIEW}, ROLE_NOBODY, 0},
     };
     assert_non_null(sessions = sessions_create());
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -249,6 +274,36 @@ static void test_session_table(void **state)
     assert_true(sessions_check(s, str_of(first), &a));
     assert_false(sessions_check(s, str_of(other), &a));
     assert_true(sessions_check(s, str_of(id), &a));
+    sessions_destroy(s);
+}
+
+static void test_session_keys(void **state)
+{
+    (void)state;
+    struct sessions *s = sessions_create();
+    const struct peer a = {.known = true, .local = true, .uid = 5},
+                      b = {.known = true, .local = true, .uid = 6};
+    char id[SESSION_ID_SIZE + 1], other[SESSION_ID_SIZE + 1], key[SESSION_ID_SIZE + 1],
+        zeros[SESSION_ID_SIZE] = {0};
+    assert_true(sessions_open(s, &a, id));
+    assert_true(sessions_open(s, &a, other));
+    // A session without a key has no role, and no key of zeros.
+    assert_int_equal(sessions_role(s, str_of(id), &a, (struct str){zeros, sizeof zeros}), 0);
+    assert_false(sessions_raise(s, str_of(id), &b, ROLE_CONTROL, key));
+    assert_true(sessions_raise(s, str_of(id), &a, ROLE_CONTROL, key));
+    assert_string_not_equal(id, key);
+    assert_int_equal(sessions_role(s, str_of(id), &a, str_of(key)), ROLE_CONTROL);
+    assert_int_equal(sessions_role(s, str_of(id), &b, str_of(key)), 0);
+    assert_int_equal(sessions_role(s, str_of(other), &a, str_of(key)), 0);
+    assert_int_equal(sessions_role(s, str_of(id), &a, str_of(id)), 0);
+    assert_int_equal(sessions_role(s, str_of(id), &a, STR("")), 0);
+    assert_int_equal(sessions_role(s, str_of(id), &a, (struct str){key, 63}), 0);
+    // A new key replaces the earlier one, and its role.
+    char before[SESSION_ID_SIZE + 1];
+    memcpy(before, key, sizeof before);
+    assert_true(sessions_raise(s, str_of(id), &a, ROLE_WRITE, key));
+    assert_int_equal(sessions_role(s, str_of(id), &a, str_of(before)), 0);
+    assert_int_equal(sessions_role(s, str_of(id), &a, str_of(key)), ROLE_WRITE);
     sessions_destroy(s);
 }
 
@@ -414,15 +469,11 @@ static void test_listen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_token_equal),
-        cmocka_unit_test(test_token_valid),
-        cmocka_unit_test(test_loopback),
-        cmocka_unit_test(test_roles),
-        cmocka_unit_test(test_with_token),
-        cmocka_unit_test(test_session_table),
-        cmocka_unit_test(test_cookie_and_redirect),
-        cmocka_unit_test(test_without_token),
-        cmocka_unit_test(test_holder_of_the_key),
+        cmocka_unit_test(test_token_equal),   cmocka_unit_test(test_token_valid),
+        cmocka_unit_test(test_loopback),      cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_with_token),    cmocka_unit_test(test_session_table),
+        cmocka_unit_test(test_session_keys),  cmocka_unit_test(test_cookie_and_redirect),
+        cmocka_unit_test(test_without_token), cmocka_unit_test(test_holder_of_the_key),
         cmocka_unit_test(test_listen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
