@@ -1,6 +1,7 @@
 """`sonde top` in a real terminal (tmux): live and recorded, keys, sizes, and the terminal
 afterwards."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -420,6 +421,18 @@ class Top(Place):
     SIZES = ((80, 24), (120, 40), (300, 100))
     GOLDEN = pathlib.Path(__file__).parent / "golden"
 
+    @contextlib.contextmanager
+    def shown_at(self, columns, rows, where):
+        """Shows `sonde top` in a terminal of that size, as one part of a test. If the part fails,
+        top also ends, so that the next size begins in the shell."""
+        with self.subTest(f"{columns}x{rows}"):
+            try:
+                self.top_at(columns, rows, where)
+                yield
+            finally:
+                self.keys("q")
+                self.clean()
+
     def golden(self, name, text):
         """Compares a screen with the file of that name; UPDATE_GOLDEN=1 writes it anew."""
         path = self.GOLDEN / f"{name}.txt"
@@ -439,13 +452,10 @@ class Top(Place):
         folder, _ = self.recording()
         self.terminal(*self.SIZES[0])
         for columns, rows in self.SIZES:
-            with self.subTest(f"{columns}x{rows}"):
-                self.top_at(columns, rows, folder)
+            with self.shown_at(columns, rows, folder):
                 self.golden(f"top-recorded-{columns}x{rows}", self.shows(r"^n1 +10\.0 ", r"^n2 +20\.0 ", r"end .*03:01:59"))
                 self.keys("4", "Left", "Left")
                 self.golden(f"top-recorded-metrics-{columns}x{rows}", self.shows(r"at .*03:01:57", "^own_metric"))
-                self.keys("q")
-                self.clean()
 
     def test_golden_screens_of_a_running_job(self):
         """The values are constant, also for the time before the job, so that every bar exists; bars
@@ -462,8 +472,7 @@ class Top(Place):
         self.job()
         self.terminal(*self.SIZES[0])
         for columns, rows in self.SIZES:
-            with self.subTest(f"{columns}x{rows}"):
-                self.top_at(columns, rows, "train")
+            with self.shown_at(columns, rows, "train"):
                 self.keys("6", "-", "-")
                 # The time in the first line appears with the first answer about the job.
                 text = self.shows(r"running +[\d.]+", r"^rank 0 \S+ +0\.50 ▁+ +0 ▁+ *$", r"^rank 1 \S+ +0\.60 █+ +100 █+ *$")
@@ -472,8 +481,6 @@ class Top(Place):
                 head = re.sub(r" +", " ", re.sub(r"[\d.:-]*\d[\d.:-]*(?: ?[kMG]\b|m?s\b)?", "#", head.replace(str(script), "SCRIPT")))
                 ranks = re.sub(rf"(?m)^(rank \d) {re.escape(os.uname().nodename.split('.')[0])} +", r"\1 HOST ", ranks)
                 self.golden(f"top-live-{columns}x{rows}", head + "RANK" + ranks)
-                self.keys("q")
-                self.clean()
 
     # ---- small terminals, and sudden ends
 
