@@ -10,6 +10,17 @@ import urllib.parse
 from cluster_job import ASK, CUSTOM, HOSTS, TRANSPORT, moves_no_data, SKEW
 from lab import until
 
+# Opens an address as a browser does: the token becomes a session's cookie. Prints the address after
+# the redirect, and the hosts that this page's server shows.
+BROWSE = """
+import http.cookiejar, json, sys, urllib.request
+browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+page = browser.open(urllib.request.Request(sys.argv[1], headers={"Accept": "text/html"}))
+assert page.headers.get_content_type() == "text/html" and b"sonde" in page.read()
+nodes = json.load(browser.open(page.url + "sonde/v1/nodes"))["nodes"]
+print(json.dumps([page.url, [n["host"] for n in nodes]]))
+"""
+
 
 class NodeAnswers:
     def test_one_answer_of_all_nodes_under_slurm(self):
@@ -65,6 +76,7 @@ class NodeAnswers:
             self.assertEqual(opened.returncode, 0, opened.stderr)
             self.assertRegex(opened.stdout, r"^http://127\.0\.0\.1:(\d+)/\?token=\w+\non another machine, there first: ssh -NL \1:127\.0\.0\.1:\1 n1\n$")
         self.assertIn(" n1\n", self.lab.run("n3", "sonde", "open").stdout)
+        self.opened_on("n3")
         # A relay without the right key is refused.
         port = self.ask("/sonde/v1/status")[1]["hub"]["port"]
         job = self.ask("/sonde/v1/status")[1]["job"]
@@ -76,6 +88,25 @@ class NodeAnswers:
             os.kill(pid, signal.SIGKILL)
         self.lab.run("n3", "rm", "-r", "/tmp/wrong-key", "/tmp/nothing")
         self.stop(run)
+
+    def opened_on(self, node):
+        """Follows the lines of `sonde open` on a node: through the ssh command, the address shows
+        the page, with the data of all nodes."""
+        address, line = self.lab.run(node, "sonde", "open").stdout.splitlines()
+        command = line.removeprefix("on another machine, there first: ").split()
+        self.assertEqual(command[0], "ssh", line)
+        tunnel = self.lab.start(node, *command)
+        self.started.append(tunnel)
+        answers = []
+        def shown():
+            answers[:] = [self.lab.run(node, "python3", "-c", BROWSE, address)]
+            return answers[0].returncode == 0
+        until(shown, lambda: f"the page through the tunnel: {answers[0].stderr}")
+        for pid in self.lab.processes(node, "ssh -NL"):
+            os.kill(pid, signal.SIGTERM)
+        tunnel.wait(60)
+        shows, hosts = json.loads(answers[0].stdout)
+        self.assertEqual((shows, hosts), (address.split("?")[0], HOSTS))
 
     def test_a_tree(self):
         """With a fanout of 2, the first node reaches the fourth one through the second one, or
