@@ -36,6 +36,7 @@ const findings = await load('findings');
 const frames = await load('frames');
 const nodeGroups = await load('node_groups');
 const outliers = await load('outliers');
+const axis = await load('axis');
 after(endAll);
 
 // A generator of random numbers (mulberry32). The campaign runs the tests with new seeds.
@@ -50,6 +51,20 @@ function random(from) {
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   };
 }
+
+test('the time axis leaves out labels where the cross-hair writes its time', () => {
+  const drawn = (taken) => {
+    const all = [];
+    const context = { measureText: (text) => ({ width: 6 * text.length }), fillText: (text, at) => all.push([at, at + 6 * text.length]) };
+    axis.drawTimeAxis(context, { quiet: '' }, { from: 0, to: 600e3 }, null, 400, 0, taken);
+    return all;
+  };
+  const all = drawn(null);
+  const taken = { from: all[1][0] + 20, to: all[1][1] + 20 };
+  assert.ok(all.length >= 3);
+  assert.deepEqual(drawn(taken), all.filter(([from, to]) => to <= taken.from || from >= taken.to));
+  assert.ok(drawn(taken).length < all.length);
+});
 
 test('numbers have three digits and a unit', () => {
   const rows = [

@@ -95,9 +95,15 @@ test('a recording: numbers, zoom, cross-hair, search, filter, spans, address', {
   await until(page, () => /peak .* mean/.test(document.querySelector('figure[data-metric=cpu_percent] .now').textContent));
   assert.deepEqual(page.said, []);
 
+  // Groups with few charts share a row; on a phone, each has its own.
+  const tops = () => page.evaluate(() => ['custom', 'cpu'].map((id) => document.getElementById(`group-${id}`).getBoundingClientRect().top));
+  const [own, cpu] = await tops();
+  assert.equal(own, cpu);
   // On the small screen of a phone, nothing is wider than the screen.
   await page.setViewportSize({ width: 360, height: 700 });
   assert.ok(await fits(page));
+  const [above, below] = await tops();
+  assert.ok(below > above + 200, `${above} ${below}`);
   await page.setViewportSize({ width: 1280, height: 800 });
 
   // Without the cookie, the page says that the session has ended, and still shows its data.

@@ -27,6 +27,7 @@ export function excludable(job: Job): string[] {
 
 interface Action {
   title: string;
+  heading: string;
   needs: 'write' | 'control';
   fields: HTMLElement[];
   act: () => Promise<void>;
@@ -52,7 +53,7 @@ class ActionDialog {
     };
     const cancel = h('button', { type: 'button', click: () => this.element.close() }, 'cancel');
     const form = h('form', { submit }, ...action.fields, this.tokenField, this.error, h('p', {}, this.send, cancel));
-    this.element = h('dialog', { class: 'action', 'aria-label': action.title }, h('h2', {}, action.title), form);
+    this.element = h('dialog', { class: 'action', 'aria-label': action.title }, h('h2', {}, action.heading), form);
     this.element.addEventListener('close', () => (this.token.value = ''));
   }
 
@@ -100,12 +101,14 @@ export class Actions {
     const label = (text: string, field: HTMLElement) => h('label', {}, h('span', {}, text), field);
     this.annotation = new ActionDialog(this, {
       title: 'annotate',
+      heading: 'Annotate the job',
       needs: 'write',
       fields: [label('text ', this.text), label('time ', this.time), label('tags ', this.tags)],
       act: () => source.annotate(this.text.value, Date.parse(this.time.value), parseFilter(this.tags.value)),
     });
     this.exclusion = new ActionDialog(this, {
       title: 'restart without a node',
+      heading: 'Restart without a node',
       needs: 'control',
       fields: [
         h('p', {}, 'The command stops on all nodes, and starts again without this node, with a reserve in its place. If there is no reserve, the run ends, unless it was started with --exhaust-resources.'),

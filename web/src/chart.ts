@@ -26,6 +26,13 @@ export interface Shown {
   colourOf: (tags: Record<string, string>, index: number, all: Line[]) => number;
 }
 
+interface Cursor {
+  at: number; // pixels
+  text: string;
+  left: number;
+  width: number;
+}
+
 export interface ChartEvents {
   hover(chart: Chart, t: number | null): void;
   brush(range: Range | null): void;
@@ -223,7 +230,8 @@ export class Chart {
       c.lineTo(plot, at);
       c.stroke();
     }
-    drawTimeAxis(c, theme, range, shown.origin, plot, HEIGHT - 3);
+    const cursor = this.cursor(c, shown, x, plot);
+    drawTimeAxis(c, theme, range, shown.origin, plot, HEIGHT - 3, cursor && { from: cursor.left, to: cursor.left + cursor.width });
 
     c.save();
     c.beginPath();
@@ -274,7 +282,7 @@ export class Chart {
       c.fillText(text, 2, at - 6);
     }
     this.drawLabels(c, shown, named, plot, y);
-    this.drawCursor(c, shown, x, plot, bottom);
+    if (cursor) this.drawCursor(c, shown, cursor, bottom);
     this.caption(shown);
     return moving;
   }
@@ -369,10 +377,17 @@ export class Chart {
     }
   }
 
-  private drawCursor(c: CanvasRenderingContext2D, shown: Shown, x: (t: number) => number, plot: number, bottom: number): void {
-    if (shown.hover === null) return;
+  // The place of the cross-hair and of the time at its foot; null: it is outside.
+  private cursor(c: CanvasRenderingContext2D, shown: Shown, x: (t: number) => number, plot: number): Cursor | null {
+    if (shown.hover === null) return null;
     const at = Math.round(x(shown.hover)) + 0.5;
-    if (at < 0 || at > plot) return;
+    if (at < 0 || at > plot) return null;
+    const text = timeAtHover(shown.hover, shown.range, shown.start, shown.origin);
+    const width = c.measureText(text).width + 8;
+    return { at, text, width, left: Math.max(0, Math.min(plot - width, at - width / 2)) };
+  }
+
+  private drawCursor(c: CanvasRenderingContext2D, shown: Shown, { at, text, left }: Cursor, bottom: number): void {
     c.strokeStyle = shown.theme.text;
     c.lineWidth = 1;
     c.globalAlpha = 0.6;
@@ -381,11 +396,6 @@ export class Chart {
     c.lineTo(at, bottom);
     c.stroke();
     c.globalAlpha = 1;
-    const text = timeAtHover(shown.hover, shown.range, shown.start, shown.origin);
-    const width = c.measureText(text).width + 8;
-    const left = Math.max(0, Math.min(plot - width, at - width / 2));
-    c.fillStyle = shown.theme.ground;
-    c.fillRect(left, bottom + 1, width, BOTTOM - 1);
     c.fillStyle = shown.theme.text;
     c.textAlign = 'left';
     c.textBaseline = 'alphabetic';

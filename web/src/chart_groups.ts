@@ -1,4 +1,5 @@
-// The charts, one below the other, in their groups: which exist, which are visible, and the search.
+// The charts in their groups: which exist, which are visible, and the search. Groups with few charts
+// share a row (style.css).
 
 import { CUSTOM, groups, Group, matches } from './catalogue';
 import { Chart, ChartEvents } from './chart';
@@ -141,8 +142,11 @@ export class ChartGroups {
       chart.element.hidden = chart.asked !== null && !chart.hasData() && !chart.failed;
       any ||= chart.hasData();
     }
-    for (const section of this.element.querySelectorAll<HTMLElement>('section.group'))
-      section.hidden = !section.querySelector('figure:not([hidden])') && !section.querySelector('.more');
+    for (const section of this.element.querySelectorAll<HTMLElement>('section.group')) {
+      const charts = section.querySelectorAll('figure:not([hidden])').length;
+      section.dataset.charts = String(charts);
+      section.hidden = !charts && !section.querySelector('.more');
+    }
     return any;
   }
 
