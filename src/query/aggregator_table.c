@@ -38,6 +38,7 @@ static const struct query_aggregator_row rows[QUERY_AGGREGATOR_COUNT] = {
     [QUERY_EP99R7] = {"ep99r7", QUANTILE(QUANTILE_R7, 990)},
     [QUERY_EP999R3] = {"ep999r3", QUANTILE(QUANTILE_R3, 999)},
     [QUERY_EP999R7] = {"ep999r7", QUANTILE(QUANTILE_R7, 999)},
+    [QUERY_P25] = {"p25", QUANTILE(QUANTILE_R6, 250)},
 };
 
 const struct query_aggregator_row *query_aggregator_row(enum query_aggregator a)

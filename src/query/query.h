@@ -52,6 +52,7 @@ enum query_aggregator {
     QUERY_EP99R7,
     QUERY_EP999R3,
     QUERY_EP999R7,
+    QUERY_P25, // OpenTSDB has no lower quartile
     QUERY_AGGREGATOR_COUNT
 };
 

@@ -349,7 +349,7 @@ class Answers:
 
     def test_aggregators_and_filters(self):
         names = self.server.get("/api/aggregators").json
-        for name in ("none sum min max avg median mult dev diff count first last squareSum zimsum mimmin mimmax pfsum p50 p75 p90 p95 p99 p999 "
+        for name in ("none sum min max avg median mult dev diff count first last squareSum zimsum mimmin mimmax pfsum p25 p50 p75 p90 p95 p99 p999 "
                      "ep50r3 ep999r7").split():
             self.assertIn(name, names)
             self.query(f"{name}:gaps")  # each listed aggregator works

@@ -266,6 +266,10 @@ test('questions have a bucket for two pixels, and whole buckets', () => {
   const texts = (...of) => plan.plan(...of).questions.map(plan.expression);
   assert.deepEqual(texts(gauge, 'lines', 1000, { host: 'a', odd: 'x)y' })[1], 'none:1s-min:loss{}{host=literal_or(a)}');
   assert.deepEqual(texts({ name: 'n_total', kind: 'counter' }, 'band', 60e3, {}), ['p50', 'min', 'max'].map((a) => `${a}:1m-last:rate{dropcounter}:n_total`));
+  assert.deepEqual(
+    plan.plan(gauge, 'band', 60e3, {}, true).questions.map(plan.expression),
+    ['p50:1m-avg', 'min:1m-min', 'max:1m-max', 'p25:1m-avg', 'p75:1m-avg'].map((a) => `${a}:loss`),
+  );
   assert.deepEqual(plan.expression(plan.nodesQuestion(gauge, 5000, {})), 'avg:5s-avg:loss{host=*}');
   assert.deepEqual(plan.expression(plan.nodesQuestion({ name: 'n_total', kind: 'counter' }, 5000, { host: 'a' })), 'sum:5s-last:rate{dropcounter}:n_total{host=*}{host=literal_or(a)}');
   assert.deepEqual(texts({ name: 'n_total', kind: 'counter' }, 'lines', 60e3, {}), ['none:1m-last:rate{dropcounter}:n_total']);

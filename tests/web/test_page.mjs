@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { compare, fits, loaded, ok, T, twoNodes, violations } from './checks.mjs';
+import { compare, fits, loaded, near, ok, T, twoNodes, violations } from './checks.mjs';
 import { ask, browser, drawn, endAll, folder, need, proxy, record, said, serve, start, tab, TOKEN, until } from './harness.mjs';
 
 need('page', 'packages', 'chromium');
@@ -269,6 +269,37 @@ test('a long running job opens at its end, without a request for the rest', { ti
   await until(page, () => window.sonde?.drawn().charts.some((c) => c.lines.length));
   assert.match(new URL(page.url()).hash, /last=900/);
   assert.ok(ranges.length && ranges.every((ms) => ms < 1000e3), JSON.stringify(ranges));
+  assert.deepEqual(page.said, []);
+});
+
+test('a band of few nodes has quartiles, with the numbers of the API', { timeout: 60000 }, async () => {
+  const sim = start(process.env.SONDE, ['simulate', '--nodes', '12', '--metrics', '8', '--history', '60', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
+  const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
+  const page = await tab(b);
+  await page.goto(`${url}?token=${token}`);
+  const bands = () => window.sonde?.drawn().charts.filter((c) => c.mode === 'band' && c.lines.some((l) => l.lower && l.upper)) ?? [];
+  // A gauge and a counter, after their newest buckets were appended.
+  for (const metric of ['step_seconds', 'samples_total']) {
+    await until(page, (name) => window.sonde?.drawn().charts.some((c) => c.metric === name && c.lines[0]?.upper), metric);
+    const end = await page.evaluate((name) => window.sonde.drawn().charts.find((c) => c.metric === name).lines[0].t.at(-1), metric);
+    await until(page, ([name, t]) => window.sonde.drawn().charts.find((c) => c.metric === name).lines[0].t.at(-1) > t, [metric, end]);
+    const { range, charts } = await drawn(page);
+    const { expressions, intervalMs, lines: [line] } = charts.find((c) => c.metric === metric);
+    assert.deepEqual(expressions.map((e) => e.split(':')[0]), ['p50', 'min', 'max', 'p25', 'p75']);
+    const { series } = await ask(url, 'sonde/v1/query', token, { start: Math.floor(line.t[0]), end: Math.ceil(range.to), queries: expressions.map((m) => ({ m })) });
+    let compared = 0;
+    for (const [query, name] of [[3, 'lower'], [4, 'upper']]) {
+      const wanted = new Map(series.find((s) => s.query === query).t_ns.map((t, i) => [t / 1e6, series.find((s) => s.query === query).values[i]]));
+      assert.equal(line[name].length, line.t.length);
+      line.t.forEach((t, i) => {
+        if (t + 4000 + 2 * intervalMs > range.to) return; // nodes may send the newest points late
+        assert.ok(near(wanted.get(t), line[name][i]), `${metric} ${name} at ${t}: ${line[name][i]}, the server says ${wanted.get(t)}`);
+        assert.ok(line.low[i] <= line.lower[i] && line.lower[i] <= line.upper[i] && line.upper[i] <= line.high[i]);
+        compared++;
+      });
+    }
+    assert.ok(compared > 20, `${compared}`);
+  }
   assert.deepEqual(page.said, []);
 });
 

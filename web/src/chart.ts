@@ -153,7 +153,7 @@ export class Chart {
   // The text of the caption.
   title(): string {
     const unit = this.unit ? ` (${this.unit})` : '';
-    return `${this.metric.name}${this.metric.kind === 'counter' ? ', rate' : ''}${unit}${this.mode === 'band' ? `, ${this.sourceSeries} series: median, least, greatest` : ''}`;
+    return `${this.metric.name}${this.metric.kind === 'counter' ? ', rate' : ''}${unit}${this.mode === 'band' ? `, ${this.sourceSeries} series: median, ${this.lines[0]?.lower ? 'quartiles, ' : ''}least, greatest` : ''}`;
   }
 
   hasData(): boolean {
@@ -336,11 +336,15 @@ export class Chart {
     c.lineJoin = 'round';
     for (const [from, to] of runs) {
       if (x(line.t[to - 1]!) < -plot || x(line.t[from]!) > 2 * plot) continue;
+      const shade = (upper: number[], lower: number[]) => {
+        c.beginPath();
+        for (let i = from; i < to; i++) c.lineTo(x(line.t[i]!), y(upper[i]!));
+        for (let i = to - 1; i >= from; i--) c.lineTo(x(line.t[i]!), y(lower[i]!));
+        c.fill();
+      };
       c.globalAlpha = this.mode === 'band' ? 0.22 : 0.16;
-      c.beginPath();
-      for (let i = from; i < to; i++) c.lineTo(x(line.t[i]!), y(line.high[i]!));
-      for (let i = to - 1; i >= from; i--) c.lineTo(x(line.t[i]!), y(line.low[i]!));
-      c.fill();
+      shade(line.high, line.low);
+      if (line.upper && line.lower) shade(line.upper, line.lower);
       c.globalAlpha = this.lines.length > 8 ? 0.55 : 1;
       c.beginPath();
       for (let i = from; i < to; i++) c.lineTo(x(line.t[i]!), y(line.mean[i]!));

@@ -9,7 +9,12 @@ export interface Line {
   mean: number[];
   low: number[];
   high: number[];
+  // the quartiles of a band, if they were requested
+  lower?: number[];
+  upper?: number[];
 }
+
+const VALUES = ['mean', 'low', 'high', 'lower', 'upper'] as const; // in the order of the questions
 
 export function tagKey(tags: Record<string, string>): string {
   return Object.keys(tags)
@@ -18,11 +23,11 @@ export function tagKey(tags: Record<string, string>): string {
     .join(',');
 }
 
-// Joins the answers of one plan: query 0 is the mean, 1 the minimum, 2 the maximum. The three have
-// the same buckets, because they have the same points.
+// Joins the answers of one plan: query 0 is the mean, 1 the minimum, 2 the maximum, 3 and 4 the
+// quartiles. All have the same buckets, because they have the same points.
 export function lines(columns: Column[]): Line[] {
   const by = new Map<string, Line>();
-  for (const query of [0, 1, 2])
+  for (const [query, name] of VALUES.entries())
     for (const c of columns) {
       if (c.query !== query) continue;
       const key = tagKey(c.tags);
@@ -32,7 +37,7 @@ export function lines(columns: Column[]): Line[] {
         continue;
       }
       const line = by.get(key);
-      if (line && c.t.length === line.t.length) line[query === 1 ? 'low' : 'high'] = Array.from(c.v);
+      if (line && c.t.length === line.t.length) line[name] = Array.from(c.v);
     }
   for (const line of by.values()) {
     // Each gets an array of its own, because live buckets are added one by one.
@@ -46,7 +51,7 @@ export function lines(columns: Column[]): Line[] {
 export function dropPartial(all: Line[], intervalMs: number, nowMs: number): Line[] {
   for (const line of all)
     while (line.t.length && line.t[line.t.length - 1]! + intervalMs > nowMs)
-      for (const name of ['t', 'mean', 'low', 'high'] as const) line[name].pop();
+      for (const name of ['t', ...VALUES] as const) line[name]?.pop();
   return all;
 }
 
@@ -70,9 +75,13 @@ export function putBucket(line: Line, t: number, mean: number, low: number, high
 export function replaceTail(line: Line, newer: Line, fromMs: number): void {
   let at = line.t.length;
   while (at > 0 && line.t[at - 1]! >= fromMs) at--;
-  for (const name of ['t', 'mean', 'low', 'high'] as const) {
-    line[name].length = at;
-    for (const x of newer[name]) line[name].push(x);
+  if (!line.lower || !newer.lower) line.lower = newer.lower = undefined;
+  if (!line.upper || !newer.upper) line.upper = newer.upper = undefined;
+  for (const name of ['t', ...VALUES] as const) {
+    const own = line[name];
+    if (!own) continue;
+    own.length = at;
+    for (const x of newer[name]!) own.push(x);
   }
 }
 
@@ -80,7 +89,7 @@ export function replaceTail(line: Line, newer: Line, fromMs: number): void {
 export function forget(line: Line, fromMs: number): number {
   let n = 0;
   while (n < line.t.length && line.t[n]! < fromMs) n++;
-  if (n) for (const name of ['t', 'mean', 'low', 'high'] as const) line[name].splice(0, n);
+  if (n) for (const name of ['t', ...VALUES] as const) line[name]?.splice(0, n);
   return n;
 }
 

@@ -22,6 +22,8 @@ const LATE_MS = 6000;
 // next one too large
 const SETTLE_MS = 2000;
 const QUERIES_A_SIDE = 3; // median, minimum, maximum
+// Quartiles of 1,000 nodes make the first charts 0.7 s later, and those of 64 nodes take no longer.
+const QUARTILE_NODES = 64;
 export const CHARTS_A_REQUEST = 12;
 // With more nodes, requests that each node has to answer are sent less often.
 export const MANY_NODES = 16;
@@ -145,7 +147,8 @@ export class Loader {
     }
     for (const [intervalMs, group] of groups) {
       const range = aligned(wide, intervalMs);
-      const plans = group.map((c) => plan(c.metric, this.modeOf(c, s), intervalMs, s.filter));
+      const quartiles = !s.sides && s.nodes <= QUARTILE_NODES;
+      const plans = group.map((c) => plan(c.metric, this.modeOf(c, s), intervalMs, s.filter, quartiles));
       const answers = await (s.sides ? this.askSides(group, s.sides, s, intervalMs, range) : this.guarded(() => this.queryEach(group, plans.map((p) => p.questions), range)));
       group.forEach((chart, k) => {
         this.loading.delete(chart);
@@ -156,7 +159,7 @@ export class Loader {
         chart.intervalMs = intervalMs;
         chart.asked = range;
         this.generations.set(chart, this.generation);
-        chart.sourceSeries = own.reduce((n, c) => (c.query % QUERIES_A_SIDE === 0 ? n + (chart.mode === 'band' ? c.sourceSeries : 1) : n), 0);
+        chart.sourceSeries = own.reduce((n, c) => ((s.sides ? c.query % QUERIES_A_SIDE : c.query) === 0 ? n + (chart.mode === 'band' ? c.sourceSeries : 1) : n), 0);
         chart.setData(s.sides ? this.sideLines(chart, own, s.sides, range.to) : this.linesOf(chart, own, range.to, s.follows));
         this.changed(chart);
         // The guess of the mode was wrong, so requests the other mode at once.

@@ -3,7 +3,8 @@
 // range is.
 //
 //   few series    none:I-avg, none:I-min, none:I-max        a line and its spread, each
-//   many          p50:I-avg, min:I-min, max:I-max           the band of all of them, and their median
+//   many          p50:I-avg, min:I-min, max:I-max           the band of all of them, and their median;
+//                 p25:I-avg, p75:I-avg                      the quartiles, if there are few nodes
 //   a counter     none:I-last:rate, or p50, min and max     the change per second, bucket by bucket
 
 import type { Metric } from './source';
@@ -38,7 +39,7 @@ export function aligned(range: Range, intervalMs: number): Range {
 // One query: series of a metric, in buckets. Its text is sonde's m= expression.
 export interface Question {
   metric: string;
-  aggregator: 'none' | 'p50' | 'min' | 'max' | 'avg' | 'sum'; // over series; 'none': each of them
+  aggregator: 'none' | 'p25' | 'p50' | 'p75' | 'min' | 'max' | 'avg' | 'sum'; // over series; 'none': each of them
   intervalMs: number;
   downsample: 'avg' | 'min' | 'max' | 'last';
   rate: boolean; // the change per second, without restarts of a counter
@@ -62,19 +63,23 @@ export type Mode = 'lines' | 'band';
 
 export interface Plan {
   mode: Mode;
-  questions: Question[]; // mean or median, minimum, maximum; for lines of a counter only the first
+  // mean or median, minimum, maximum, and for a band perhaps the quartiles; for lines of a counter
+  // only the first
+  questions: Question[];
 }
 
 type Measured = Pick<Metric, 'name' | 'kind'>;
 
-export function plan(metric: Measured, mode: Mode, intervalMs: number, filter: Record<string, string>): Plan {
+// `quartiles`: a band has them.
+export function plan(metric: Measured, mode: Mode, intervalMs: number, filter: Record<string, string>, quartiles = false): Plan {
   const all = { metric: metric.name, intervalMs, by: [], filter };
-  const aggregators = mode === 'lines' ? (['none', 'none', 'none'] as const) : (['p50', 'min', 'max'] as const);
+  const band: Question['aggregator'][] = ['p50', 'min', 'max', ...(quartiles ? (['p25', 'p75'] as const) : [])];
+  const aggregators = mode === 'lines' ? (['none', 'none', 'none'] as const) : band;
   if (metric.kind === 'counter') {
     const rate = (aggregator: Question['aggregator']): Question => ({ ...all, aggregator, downsample: 'last', rate: true });
     return { mode, questions: (mode === 'lines' ? aggregators.slice(0, 1) : aggregators).map(rate) };
   }
-  const downsamples = ['avg', 'min', 'max'] as const;
+  const downsamples = ['avg', 'min', 'max', 'avg', 'avg'] as const;
   return { mode, questions: aggregators.map((aggregator, i) => ({ ...all, aggregator, downsample: downsamples[i]!, rate: false })) };
 }
 
