@@ -75,11 +75,17 @@ static _Atomic unsigned next_place;
 static __thread struct thread *self;
 static pthread_key_t thread_key;
 
+static void free_thread(void *thread)
+{
+    self = NULL;
+    free(thread);
+}
+
 static struct thread *this_thread(void)
 {
     if (!self && !off) {
         self = calloc(1, sizeof *self);
-        pthread_setspecific(thread_key, self); // frees it
+        pthread_setspecific(thread_key, self);
     }
     return self;
 }
@@ -280,7 +286,7 @@ void kokkosp_init_library(int sequence, uint64_t version, uint32_t devices, void
     (void)sequence, (void)version, (void)devices, (void)info;
     const char *level = secure_getenv("SONDE_LEVEL");
     off = !secure_getenv("SONDE_SOCKET") || (level && strcmp(level, "0") == 0);
-    off = off || pthread_key_create(&thread_key, free) != 0;
+    off = off || pthread_key_create(&thread_key, free_thread) != 0;
     if (!off)
         uncounted = counter_define("kokkos_uncounted", "",
                                    "kernels and fences beyond the number that can run at the same "
