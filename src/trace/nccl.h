@@ -9,8 +9,8 @@
 // sonde never changes what the program does.
 //
 // The cost of a collective: two calls of the program's thread and three of NCCL's thread for each
-// channel, 175 ns together for one channel. Memory: 2.2 KiB for each of 1,024 operations on the way,
-// of which the kernel maps the used ones; 1 KiB for each communicator, 256 at most.
+// channel, 175 ns together for one channel. Memory: 2.2 KiB for each of 1,024 operations on the
+// way, of which the kernel maps the used ones; 1 KiB for each communicator, 256 at most.
 #ifndef SONDE_TRACE_NCCL_H
 #define SONDE_TRACE_NCCL_H
 
