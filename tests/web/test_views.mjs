@@ -225,6 +225,7 @@ test('restarts of the command: a line with its number, in the overview, the char
   await until(page, () => window.sonde?.drawn().annotations.length === 4);
   await until(page, loaded);
   await page.getByRole('img', { name: 'over the whole run, 2 restarts' }).waitFor();
+  assert.equal(await page.locator('header .restarts').innerText(), '2 restarts');
   // Finds the columns of the canvas that have the accent colour from top to bottom.
   const columns = (canvas) =>
     canvas.evaluate((c) => {

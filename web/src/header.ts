@@ -30,6 +30,7 @@ export class Header {
       part('command', 'code'),
       part('state'),
       part('elapsed'),
+      part('restarts'),
       part('nodes'),
       part('missing'),
       part('level'),
@@ -39,7 +40,8 @@ export class Header {
     );
   }
 
-  update(f: Job, now: number): void {
+  // `restarts`: how often the command was started again.
+  update(f: Job, now: number, restarts: number): void {
     const { status, nodes } = f;
     if (!status) return;
     const runs = status.runs;
@@ -55,6 +57,7 @@ export class Header {
     const start = run ? run.start_ns : firstOf(nodes, status);
     const end = run?.end_ns ?? (f.live ? now * 1e6 : lastOf(nodes, status));
     say(this.parts.elapsed!, start && end ? format.duration(Math.max(0, (end - start) / 1e9)) : '');
+    say(this.parts.restarts!, restarts ? `${restarts} restart${restarts > 1 ? 's' : ''}` : '');
     const missing = status.missing ?? [];
     const all = new Set([...nodes.map((n) => n.host), ...missing]).size;
     say(

@@ -20,7 +20,7 @@ import { connectedNodes, Job } from './job';
 import { KeyList, onKeys } from './keyboard';
 import type { Line } from './lines';
 import { Loader, Situation } from './loader';
-import { annotationAt, nextMark } from './marks';
+import { annotationAt, nextMark, restartOf } from './marks';
 import { MetricsData } from './metrics_data';
 import { EMPTY, filterText, fromHash, panned, Range, toHash, View, zoomed } from './model';
 import { OutliersData } from './outliers';
@@ -468,7 +468,7 @@ export class Page {
 
   private beginFrame(): { shown: Shown; range: Range; follows: boolean } {
     const range = this.range();
-    this.header.update(this.job, this.source.now());
+    this.header.update(this.job, this.source.now(), this.sides ? 0 : Math.max(0, ...this.events.annotations.map(restartOf)));
     this.showControls();
     this.overview.whole = this.whole();
     const shown = {
