@@ -110,7 +110,7 @@ class Results(Tools):
         self.write("quiet.sh", "#!/bin/sh\nseq 20\nexit 1\n")
         set_up = self.run_it("meson", "setup", "a build")
         self.assertEqual(set_up.returncode, 0, set_up.stdout + set_up.stderr)
-        self.run_it("meson", "test", "-C", "a build")
+        self.run_it("meson", "test", "--num-processes", "1", "-C", "a build")
         done = self.run_it(PROJECT / "tools/test-results", "a build")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         said = re.sub(r"[\d.]+ s\)", "", done.stdout)
@@ -121,7 +121,7 @@ class Results(Tools):
     def test_all_passed(self):
         self.write("meson.build", "project('x')\ntest('one', find_program('true'))\n")
         self.run_it("meson", "setup", "a build")
-        self.run_it("meson", "test", "-C", "a build")
+        self.run_it("meson", "test", "--num-processes", "1", "-C", "a build")
         done = self.run_it(PROJECT / "tools/test-results", "a build")
         self.assertEqual((done.returncode, done.stdout), (0, "1 passed, 0 failed, 0 skipped\n"))
 

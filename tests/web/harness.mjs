@@ -56,6 +56,16 @@ export function start(program, args, options = {}) {
   return { child, gone, lines: readline.createInterface({ input: child.stdout }) };
 }
 
+// A port that no other job takes after the end of ours: `sonde run` takes the first free one from
+// 4242 on.
+export async function rarePort() {
+  const server = http.createServer();
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
 // Waits for a line of standard error that matches the pattern.
 export async function said(child, pattern) {
   let text = '';

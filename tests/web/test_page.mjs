@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { compare, fits, loaded, near, ok, T, twoNodes, violations } from './checks.mjs';
-import { ask, browser, drawn, endAll, folder, need, proxy, record, said, serve, start, tab, TOKEN, until } from './harness.mjs';
+import { ask, browser, drawn, endAll, folder, need, proxy, rarePort, record, said, serve, start, tab, TOKEN, until } from './harness.mjs';
 
 need('page', 'packages', 'chromium');
 let b;
@@ -116,7 +116,8 @@ test('a recording: numbers, zoom, cross-hair, search, filter, spans, address', {
 
 test('a running job: the stream’s buckets are the server’s; a gap is filled; the end is told', { timeout: 60000 }, async () => {
   const home = folder();
-  const job = start(process.env.SONDE, ['run', '-l', '2', '-v', '--record', path.join(home, 'recording'), '--', process.env.SONDE_DEMO], {
+  const port = String(await rarePort());
+  const job = start(process.env.SONDE, ['run', '-l', '2', '-v', '-p', port, '--record', path.join(home, 'recording'), '--', process.env.SONDE_DEMO], {
     env: { ...process.env, DEMO_SECONDS: '600', SONDE_RUN_DIR: home, SONDE_RUNS: home },
   });
   const [, url] = await said(job.child, /: (http:\/\/[^ ]+) /);
