@@ -45,7 +45,7 @@ def _version(emulator: pathlib.Path | str) -> tuple[int, ...]:
 
 
 def emulator() -> pathlib.Path:
-    """Returns this machine's qemu. If it is too old, fetches that of a newer Debian to the cache."""
+    """Returns this machine's qemu or, if that is too old, the fetched one of a newer Debian."""
     qemu = shutil.which("qemu-aarch64-static")
     if qemu and _version(qemu) >= OLDEST:
         return pathlib.Path(qemu)

@@ -32,6 +32,13 @@ case $archive in
     prefix=/usr
     did "dpkg -i"
     ;;
+*.rpm) # unpacked, because no system here installs packages with rpm; its loader would look there
+    mkdir "$folder/unpacked"
+    rpm2archive - <"$archive" | tar -xz -C "$folder/unpacked" -f -
+    prefix=$folder/unpacked/usr
+    export LD_LIBRARY_PATH=$prefix/lib64
+    did unpacked
+    ;;
 *)
     mkdir "$folder/unpacked"
     tar -xzf "$archive" -C "$folder/unpacked"

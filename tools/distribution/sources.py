@@ -82,8 +82,8 @@ def mirrors() -> dict[str, str]:
 
 
 class Apt:
-    """apt with its own state: it changes nothing on the machine and needs no root. No package counts
-    as installed."""
+    """apt with its own state: it changes nothing on the machine and needs no root. No package
+    counts as installed."""
 
     def __init__(self, name: str, entries: list[str], *options: str) -> None:
         self.folder = cache_folder() / name
