@@ -1,8 +1,10 @@
 """Tests `make install` and `make uninstall`, and small projects outside the tree that find sonde
 with CMake and Meson."""
 
+import glob
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ sys.path.insert(0, os.environ["PLACE"])
 from place import Place, main
 
 PROJECT, BUILD = (pathlib.Path(os.environ[name]) for name in ("PROJECT", "BUILD_FOLDER"))
+MODULES = glob.glob("/usr/lib/*/modulecmd.tcl") + glob.glob("/usr/share/Modules/libexec/modulecmd.tcl")
 PROGRAM = (PROJECT / "examples/hello.c").read_text()
 CLIENT = """
 #include <sonde_client.h>
@@ -95,6 +98,65 @@ class Outside(Place):
         self.do("meson", "setup", self.root / "made", self.project, env={"PKG_CONFIG_PATH": str(file.parent)})
         self.do("ninja", "-C", self.root / "made")
         self.emits(self.root / "made/hello")
+
+
+    @unittest.skipUnless(MODULES, "Environment Modules are not installed (environment-modules)")
+    def test_modulefile(self):
+        """Wherever the installation is, the module leads to its command and its libraries."""
+        script = """
+            change() { eval "$("$0" sh "$1" sonde)"; }
+            change load && command -v sonde && printf "%s\n" "$PKG_CONFIG_PATH" "$CMAKE_PREFIX_PATH" "$PYTHONPATH"
+            change unload && printf "%s\n" "$PKG_CONFIG_PATH" "$CMAKE_PREFIX_PATH" "$PYTHONPATH"
+        """
+        package = self.prefix / "lib/python3.9/site-packages/sonde"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        [folder] = self.prefix.rglob("modulefiles")
+        said = self.do("sh", "-c", script, MODULES[0], env={"MODULEPATH": str(folder)})
+        self.assertEqual(said.splitlines(), [f"{self.prefix}/bin/sonde", str(self.libraries / "pkgconfig"), str(self.prefix), str(package.parent), "", "", ""])
+
+
+class Recipes(unittest.TestCase):
+    """The files for Spack, conda, EasyBuild and Apptainer have the version and the needs of
+    meson.build."""
+
+    # A dependency of meson.build → its names in Spack, conda and EasyBuild.
+    NAMES = {
+        "libuv": ("libuv", "libuv", "libuv"),
+        "nettle": ("nettle", "nettle", "nettle"),
+        "libmicrohttpd": ("libmicrohttpd", "libmicrohttpd", "libmicrohttpd"),
+        "jansson": ("jansson", "jansson", "Jansson"),
+        "libzstd": ("zstd", "zstd", "zstd"),
+        "yaml-0.1": ("libyaml", "yaml", "libyaml"),
+        "zlib": ("zlib-api", "zlib", "zlib"),
+        "libcurl": ("curl", "libcurl", "cURL"),
+        "libfabric": ("libfabric", "libfabric", "libfabric"),
+    }
+    SPACK, CONDA, EASYBUILD, APPTAINER = ("spack_repo/sonde/packages/sonde/package.py", "conda/recipe.yaml", "easybuild/sonde-{}-GCCcore-13.2.0.eb", "apptainer/sonde.def")
+
+    def setUp(self):
+        self.meson = "".join(path.read_text() for path in [PROJECT / "meson.build", *sorted(PROJECT.glob("src/*/meson.build"))])
+        self.version = re.search(r"^  version: '(.*)'", self.meson, re.M)[1]
+
+    def read(self, name):
+        return (PROJECT / "packaging" / name.format(self.version)).read_text()
+
+    def test_versions(self):
+        for name, text in {self.SPACK: 'version("{}", tag="v{}")', self.CONDA: "\n  version: {}\n", self.EASYBUILD: "\nversion = '{}'\n", self.APPTAINER: "PACKAGE=sonde_{}_amd64.deb"}.items():
+            self.assertIn(text.replace("{}", self.version), self.read(name), name)
+
+    def test_needs(self):
+        needs = {}
+        for name, version in re.findall(r"= dependency\('([^']+)'(?:, version: '([^']+)')?", self.meson):
+            needs[name] = needs.get(name) or version
+        self.assertEqual(set(needs), {*self.NAMES, "threads", "cmocka"})
+        spack, conda, easybuild = (self.read(name) for name in (self.SPACK, self.CONDA, self.EASYBUILD))
+        for name, (of_spack, of_conda, of_easybuild) in self.NAMES.items():
+            # the name of several packages has no version in Spack
+            version = "" if of_spack == "zlib-api" else needs[name].replace(">=", "@") + ":"
+            self.assertIn(f'depends_on("{of_spack}{version}"', spack)
+            self.assertIn(f"\n    - {of_conda} {needs[name]}\n", conda)
+            self.assertIn(f"('{of_easybuild}', ", easybuild)
 
 
 class Uninstall(Place):
