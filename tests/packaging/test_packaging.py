@@ -218,9 +218,10 @@ class LeftOut(Place):
         return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
     def test_minimal(self):
-        parts = self.summary("-Dpython=disabled", "-Dfabric=disabled", "-Dtests=disabled")
+        parts = self.summary("-Dpython=disabled", "-Dfabric=disabled", "-Dtests=disabled", "-Dhttp_client=disabled")
         self.assertEqual(parts["Python package"], "NO: -Dpython=disabled")
         self.assertEqual(parts["data over libfabric"], "NO: -Dfabric=disabled")
+        self.assertEqual(parts["HTTP client"], "NO: -Dhttp_client=disabled")
         self.assertEqual(parts["unit tests"], "NO: -Dtests=disabled")
         # nothing has fetched esbuild; a release archive has the page
         self.assertEqual(parts["page in the browser"] == "yes", (PROJECT / "web/prebuilt").exists())
