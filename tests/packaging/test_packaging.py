@@ -209,22 +209,35 @@ class Uninstall(Place):
 
 
 class LeftOut(Place):
-    """The summary of `meson setup` says what is left out, and why."""
+    """A project that builds sonde as a part of itself. The summary of `meson setup` says what is
+    left out, and why."""
 
-    def summary(self, *options):
-        done = subprocess.run(["meson", "setup", self.root / "made", PROJECT, *options], env=self.env, capture_output=True, text=True)
+    def do(self, *command):
+        done = subprocess.run([*map(str, command)], env=self.env, capture_output=True, text=True, cwd=self.root)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        lines = done.stdout.partition("  Parts\n")[2].partition("\n\n")[0].splitlines()
-        return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        return done.stdout
 
-    def test_minimal(self):
-        parts = self.summary("-Dpython=disabled", "-Dfabric=disabled", "-Dtests=disabled", "-Dhttp_client=disabled")
+    def test_a_subproject_without_optional_parts(self):
+        subprojects = self.root / "project/subprojects"
+        subprojects.mkdir(parents=True)
+        shutil.copy(PROJECT / "packaging/sonde.wrap", subprojects)
+        (subprojects / "sonde").symlink_to(PROJECT)  # as if Meson had cloned it
+        (self.root / "project/hello.c").write_text(PROGRAM)
+        (self.root / "project/meson.build").write_text(MESON)
+        left_out = [f"-Dsonde:{name}=disabled" for name in ("python", "fabric", "tests", "http_client")]
+        said = self.do("meson", "setup", "made", "project", "--force-fallback-for=sonde", *left_out)
+        lines = said.partition("  Parts\n")[2].partition("\n\n")[0].splitlines()
+        parts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         self.assertEqual(parts["Python package"], "NO: -Dpython=disabled")
         self.assertEqual(parts["data over libfabric"], "NO: -Dfabric=disabled")
         self.assertEqual(parts["HTTP client"], "NO: -Dhttp_client=disabled")
         self.assertEqual(parts["unit tests"], "NO: -Dtests=disabled")
         # nothing has fetched esbuild; a release archive has the page
         self.assertEqual(parts["page in the browser"] == "yes", (PROJECT / "web/prebuilt").exists())
+        self.do("ninja", "-C", "made", "hello")
+        done = self.sonde("run", "-q", "-l", "1", "--", self.root / "made/hello")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(",20\n", self.sonde("query", "--csv", "avg:0all-count:loss").stdout)
 
 
 class PythonFolder(unittest.TestCase):
