@@ -80,6 +80,10 @@ def main():
         for name, chosen in (("not_chosen", "none"), ("chosen", "__main__.plain")):
             compare(f"python_{name}", environment | {"SONDE_TRACE_PYTHON": chosen}, "python",
                     [sys.executable, "-c", PYTHON], limit_ns=2000)
+        kokkos = os.path.join(folder, "kokkos")
+        subprocess.run(["cc", "-O2", HERE / "kernels.c", "-o", kokkos, "-ldl"], check=True)
+        for what in ("kernel", "region"):
+            compare(f"kokkos_{what}", environment, "kokkos", [kokkos, what, 1000000], limit_ns=200)
         openmp = os.path.join(folder, "openmp")
         built = ["clang", "-O2", "-fopenmp", HERE / "regions.c", "-o", openmp]
         if shutil.which("clang") and subprocess.run(built, capture_output=True).returncode == 0:

@@ -15,25 +15,31 @@
 
 enum { PROGRAM_HEADERS_MAX = 128 };
 
-// A variable of the environment that lists files to load, separated by colons.
+// A variable of the environment that lists files to load.
 struct trace_variable {
-    const char *name;
+    const char *name, *old_name; // old_name: of older programs; may be NULL
+    char separator;
     const char *separators; // characters that no path in it can have
     bool user_first;        // the user's own entries stay in front
 };
 
 static const struct trace_variable
-    preload = {"LD_PRELOAD", ": \t\n", true},
+    preload = {"LD_PRELOAD", NULL, ':', ": \t\n", true},
     // The runtime loads the first library that accepts.
-    tool_libraries = {"OMP_TOOL_LIBRARIES", ":", true},
+    tool_libraries = {"OMP_TOOL_LIBRARIES", NULL, ':', ":", true},
+    // Kokkos loads only the first one. Versions before 3.7 read the old name.
+    kokkos_tools = {"KOKKOS_TOOLS_LIBS", "KOKKOS_PROFILE_LIBRARY", ';', ";", true},
     // Python runs only the first sitecustomize that it finds, and ours runs the next one.
-    python_path = {"PYTHONPATH", ":", false};
-static const struct trace_variable *const variables[] = {&preload, &tool_libraries, &python_path};
+    python_path = {"PYTHONPATH", NULL, ':', ":", false};
+static const struct trace_variable *const variables[] = {&preload, &tool_libraries, &kokkos_tools,
+                                                         &python_path};
 
 const struct tracer tracers[TRACERS] = {
     {"io", INSTALLATION_TRACE, "libsonde_io.so", "files: calls, bytes, time", &preload},
     {"mpi", INSTALLATION_TRACE, "libsonde_mpi.so", "MPI: calls, bytes, time", &preload},
     {"omp", INSTALLATION_TRACE, "libsonde_omp.so", "OpenMP: regions, waiting", &tool_libraries},
+    {"kokkos", INSTALLATION_TRACE, "libsonde_kokkos.so", "Kokkos: kernels, regions, memory",
+     &kokkos_tools},
     {"python", INSTALLATION_PYTHON, "sonde/_trace/hook",
      "Python: functions, imports, garbage collections", &python_path},
 };
@@ -134,7 +140,7 @@ static void warn_if_unavailable(const struct tracer *tracer)
     log_warning("--trace %s is not available: %s; the command runs without it", tracer->name,
                 !exists ? "it is not installed (sonde doctor shows where it belongs)"
                 : tracer->variable == &preload ? "the path of its library has a blank or a colon"
-                                               : "its path has a colon");
+                                               : "its path has a character that separates paths");
 }
 
 void trace_warn(const char *list, char *const *command)
@@ -161,40 +167,44 @@ void trace_warn(const char *list, char *const *command)
                     command[0], why, list);
 }
 
-static void add_path(struct buf *paths, struct str path)
+static void add_path(struct buf *paths, char separator, struct str path)
 {
-    if (path.size)
-        buf_printf(paths, "%s%.*s", paths->size ? ":" : "", STR_ARG(path));
+    if (path.size && paths->size)
+        buf_add_char(paths, separator);
+    buf_printf(paths, "%.*s", STR_ARG(path));
 }
 
-static void set_variable(const struct trace_variable *variable, const char *list,
+static void set_variable(const struct trace_variable *variable, const char *name, const char *list,
                          struct command_environment *env)
 {
-    struct str rest = str_of(list), own = str_of(getenv(variable->name));
+    struct str rest = str_of(list), own = str_of(getenv(name));
     struct buf paths = {0};
     size_t added = 0;
     if (variable->user_first)
-        add_path(&paths, own);
+        add_path(&paths, variable->separator, own);
     while (rest.data) {
         const struct tracer *tracer = tracer_of(str_trim(str_cut(&rest, ',')));
         char path[PATH_MAX];
         if (!tracer || tracer->variable != variable || !trace_find(tracer, path) ||
             str_find(own, str_of(path)) >= 0 || str_find(buf_str(&paths), str_of(path)) >= 0)
             continue;
-        add_path(&paths, str_of(path));
+        add_path(&paths, variable->separator, str_of(path));
         added++;
     }
     if (!variable->user_first)
-        add_path(&paths, own);
+        add_path(&paths, variable->separator, own);
     if (added && !paths.failed)
-        command_set(env, variable->name, "%.*s", STR_ARG(buf_str(&paths)));
+        command_set(env, name, "%.*s", STR_ARG(buf_str(&paths)));
     buf_free(&paths);
 }
 
 void trace_set(const char *list, const char *python_functions, struct command_environment *env)
 {
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-        set_variable(variables[i], list, env);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        set_variable(variables[i], variables[i]->name, list, env);
+        if (variables[i]->old_name)
+            set_variable(variables[i], variables[i]->old_name, list, env);
+    }
     if (list && python_functions)
         command_set(env, "SONDE_TRACE_PYTHON", "%s", python_functions);
 }

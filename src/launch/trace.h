@@ -2,9 +2,9 @@
 //
 // Each tracer is a file that the programs load by themselves, because a variable of their
 // environment names it: the dynamic linker reads LD_PRELOAD, OpenMP's runtime OMP_TOOL_LIBRARIES,
-// Python PYTHONPATH. Tracers record through libsonde (docs/trace.md). The libraries are in the
-// folder `sonde` below that of libsonde, and Python's tracer is in its package. In the build tree
-// they are in src/trace and bindings/python.
+// Kokkos KOKKOS_TOOLS_LIBS, Python PYTHONPATH. Tracers record through libsonde (docs/trace.md). The
+// libraries are in the folder `sonde` below that of libsonde, Python's tracer is in its package. In
+// the build tree they are in src/trace and bindings/python.
 #ifndef SONDE_LAUNCH_TRACE_H
 #define SONDE_LAUNCH_TRACE_H
 
@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { TRACERS = 4 };
+enum { TRACERS = 5 };
 
 struct tracer {
     const char *name; // its name in the list of --trace

@@ -4,18 +4,25 @@
 
 #include <sonde.h>
 
-// Defines a counter of level 1. Equal names and tags give the same handle.
-static inline sonde_handle counter_define(const char *name, const char *unit, const char *help,
-                                          const struct sonde_tag *tags, size_t count)
+// Defines a metric of level 1. Equal names and tags give the same handle.
+static inline sonde_handle series_define(const char *name, const char *unit, const char *help,
+                                         enum sonde_kind kind, const struct sonde_tag *tags,
+                                         size_t count)
 {
     const struct sonde_metric metric = {.name = name,
                                         .unit = unit,
                                         .help = help,
-                                        .kind = SONDE_COUNTER,
+                                        .kind = kind,
                                         .level = 1,
                                         .tags = tags,
                                         .tag_count = count};
     return sonde_define(&metric);
+}
+
+static inline sonde_handle counter_define(const char *name, const char *unit, const char *help,
+                                          const struct sonde_tag *tags, size_t count)
+{
+    return series_define(name, unit, help, SONDE_COUNTER, tags, count);
 }
 
 #endif

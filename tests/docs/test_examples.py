@@ -24,6 +24,7 @@ NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
 # (page, words of the block): the reason why the block is not run.
 EXCUSED = {
     ("trace.md", "mpirun -n 64 ./solver"): "needs a program with MPI: tests/trace",
+    ("trace.md", "--trace kokkos"): "needs a program with Kokkos: tests/trace",
     ("trace.md", "mpi_collective_seconds"): "needs a program with MPI: tests/trace",
     ("trace.md", "omp_barrier_seconds"): "needs a program with OpenMP: tests/trace",
     ("trace.md", "io_bytes"): "needs a job with --trace: tests/trace",

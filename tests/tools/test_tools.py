@@ -101,6 +101,31 @@ class Suite(unittest.TestCase):
             self.assertTrue(any(map(wanted.search, commands)), f"{path} is not in the suite random")
 
 
+class Results(Tools):
+    def test_a_failed_test_is_named_with_its_reason(self):
+        """The last lines of a run tell which cases failed and why, because the logs of a remote
+        machine are often shortened."""
+        self.write("meson.build", "project('x')\ntest('wide', find_program('wide.sh'))\ntest('quiet', find_program('quiet.sh'))\n")
+        self.write("wide.sh", "#!/bin/sh\nseq 1000\necho 'not ok 3 - the third'\necho '  AssertionError: 1 is not 2' >&2\nseq 1000\nexit 1\n")
+        self.write("quiet.sh", "#!/bin/sh\nseq 20\nexit 1\n")
+        set_up = self.run_it("meson", "setup", "a build")
+        self.assertEqual(set_up.returncode, 0, set_up.stdout + set_up.stderr)
+        self.run_it("meson", "test", "-C", "a build")
+        done = self.run_it(PROJECT / "tools/test-results", "a build")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        said = re.sub(r"[\d.]+ s\)", "", done.stdout)
+        self.assertIn("failed: wide (FAIL, \n    not ok 3 - the third\n      AssertionError: 1 is not 2\n", said)
+        self.assertIn("failed: quiet (FAIL, \n    9\n", said)
+        self.assertTrue(said.endswith("    20\n0 passed, 2 failed, 0 skipped\n"), said)
+
+    def test_all_passed(self):
+        self.write("meson.build", "project('x')\ntest('one', find_program('true'))\n")
+        self.run_it("meson", "setup", "a build")
+        self.run_it("meson", "test", "-C", "a build")
+        done = self.run_it(PROJECT / "tools/test-results", "a build")
+        self.assertEqual((done.returncode, done.stdout), (0, "1 passed, 0 failed, 0 skipped\n"))
+
+
 class Make(Tools):
     def make(self, *arguments):
         return self.run_it("make", "--no-print-directory", "-f", PROJECT / "Makefile", *arguments)

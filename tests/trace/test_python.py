@@ -80,11 +80,6 @@ class Python(Traced):
     def calls(self):
         return {dict(tags)["function"]: value for tags, value in self.totals.get("python_function_calls", {}).items()}
 
-    def spans(self):
-        done = self.sonde("query", "--spans", "--json", self.root / "record")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
-
     def test_functions_of_the_script(self):
         self.trace("python", PYTHON, self.program, "a b")
         self.assertEqual(self.out, "as it should\n['a b'] []\n")

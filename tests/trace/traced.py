@@ -1,5 +1,6 @@
 """Runs programs under `sonde run --trace`, and reads their recordings."""
 
+import json
 import os
 import shutil
 import sys
@@ -36,3 +37,9 @@ class Traced(Place):
     def sum(self, metric, **tags):
         """Returns the sum of a metric's totals over the series with these tags."""
         return sum(value for labels, value in self.totals.get(metric, {}).items() if tags.items() <= dict(labels).items())
+
+    def spans(self):
+        """Returns the spans of the job's recording."""
+        done = self.sonde("query", "--spans", "--json", self.root / "record")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)

@@ -115,11 +115,17 @@ export async function ask(url, pathname, token, body) {
 }
 
 // Starts a proxy that serves the server below a path, like a notebook server. The proxy can be
-// closed and reopened. It can also accept requests without answering them, and answer them later.
+// closed and reopened. It can also accept requests without answering them, and answer them later,
+// and answer with its own login page.
 export async function proxy(port, prefix) {
   const sockets = new Set();
   let held = null; // requests that wait for an answer; null if requests are answered at once
+  let loggedOut = false;
   const handle = (request, response) => {
+    if (loggedOut) {
+      response.writeHead(200, { 'Content-Type': 'text/html' }).end('<!doctype html><title>Log in</title>');
+      return;
+    }
     if (held) {
       held.push(() => handle(request, response));
       return;
@@ -165,7 +171,8 @@ export async function proxy(port, prefix) {
     held = null;
     for (const answer of all) answer();
   };
-  return { url: `http://127.0.0.1:${own}${prefix}`, open, close, stall, goOn };
+  const logOut = (out) => (loggedOut = out);
+  return { url: `http://127.0.0.1:${own}${prefix}`, open, close, stall, goOn, logOut };
 }
 
 export async function browser() {
@@ -188,7 +195,11 @@ export async function tab(b, options = {}) {
 
 export const drawn = (page) => page.evaluate(() => window.sonde.drawn());
 
-// Waits until `test`, a function that runs in the page, returns true.
+// Waits until `test`, a function that runs in the page, returns true. The error of a failed wait
+// tells the state of the page.
 export async function until(page, test, argument) {
-  await page.waitForFunction(test, argument, { polling: 100 });
+  await page.waitForFunction(test, argument, { polling: 100 }).catch(async (error) => {
+    const state = await page.evaluate(() => JSON.stringify([location.href, { ...document.documentElement.dataset }, document.querySelector('.banner')?.innerText])).catch((e) => e.message);
+    throw new Error(`${error.message} ${test}: ${state}; messages: ${JSON.stringify(page.said)}`);
+  });
 }

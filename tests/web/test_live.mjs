@@ -110,6 +110,31 @@ test('a server that accepts requests and does not answer: the page says since wh
   assert.deepEqual(page.said.filter((s) => !/Failed to load resource/.test(s)), []);
 });
 
+test('a proxy that answers with its login page, and a server with an unknown answer: the page goes on', { timeout: 90000 }, async () => {
+  const sim = start(process.env.SONDE, ['simulate', '--nodes', '2', '--metrics', '6', '--history', '60', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
+  const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
+  const between = await proxy(new URL(url).port, '/');
+  const page = await tab(b);
+  await page.goto(`${between.url}?token=${token}`);
+  await until(page, () => window.sonde?.drawn().charts.some((c) => c.lines.length));
+  const newest = async () => Math.max(...(await drawn(page)).charts.flatMap((c) => c.lines.flatMap((l) => l.t)));
+  const goesOn = async (last) => until(page, (t) => window.sonde.drawn().charts.some((c) => c.lines.some((l) => l.t.at(-1) > t + 2000)), last);
+  between.logOut(true);
+  await until(page, () => document.documentElement.dataset.connection === 'lost');
+  const last = await newest();
+  between.logOut(false);
+  await until(page, ok);
+  await goesOn(last);
+  assert.deepEqual(page.said, []);
+  // Such a status makes the page fail. It says so on the console, and goes on.
+  let wrong = 2;
+  await page.route('**/sonde/v1/status', (route) => (wrong-- > 0 ? route.fulfill({ json: {} }) : route.continue()));
+  const before = await newest();
+  await page.waitForEvent('pageerror');
+  await goesOn(before);
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.connection), 'ok');
+});
+
 test('the pixels of a line lie where the API’s numbers put them', { timeout: 60000 }, async () => {
   const made = folder();
   await record(path.join(made, 'n1.sonde'), 'job1', 'n1', (w) => {

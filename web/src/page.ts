@@ -168,7 +168,7 @@ export class Page {
 
   private async run(): Promise<void> {
     for (;;) {
-      await this.tick();
+      await this.tick().catch(reportError); // after an unexpected error, the page goes on
       const pause = this.loader.connection.state === 'lost' ? 250 : this.job.live || !this.job.nodes.length ? LIVE_MS : IDLE_MS;
       await new Promise((go) => setTimeout(go, pause));
     }

@@ -49,6 +49,16 @@ const PATIENCE_MS = 5000;
 const SHORT_MS = 20000;
 const LONG_MS = 60000; // twice the server's own deadline
 
+// Reads an answer. An answer that is not sonde's, as a login page of a proxy, or that is cut, is no
+// answer: it rejects with a TypeError, as fetch does without a server.
+async function read<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof DOMException ? error : new TypeError(String(error)); // DOMException: aborted
+  }
+}
+
 // Ends work on a server that does not answer.
 export class Watchdog {
   private asking: Promise<void> | null = null;
@@ -117,7 +127,10 @@ export class Server implements Source {
   }
 
   private json<T>(path: string, limitMs = LONG_MS): Promise<T> {
-    return this.watchdog.watch(limitMs, async (signal) => (await this.fetch(NATIVE + path, { signal })).json() as Promise<T>);
+    return this.watchdog.watch(limitMs, async (signal) => {
+      const response = await this.fetch(NATIVE + path, { signal });
+      return read(() => response.json() as Promise<T>);
+    });
   }
 
   status = () => this.json<Status>('status', SHORT_MS);
@@ -137,7 +150,7 @@ export class Server implements Source {
     const body = { start: Math.floor(fromMs), end: Math.ceil(toMs), queries: questions.map((q) => ({ m: expression(q) })) };
     const init = { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } };
     const bytes = await this.watchdog.watch(LONG_MS, async (signal) => (await this.fetch(`${NATIVE}query?format=binary`, { ...init, signal })).arrayBuffer());
-    return readColumns(bytes);
+    return read(async () => readColumns(bytes));
   }
 
   async stream(selections: Selection[], sinceMs: number, signal: AbortSignal, take: (event: StreamEvent) => void): Promise<void> {
