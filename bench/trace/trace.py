@@ -84,6 +84,9 @@ def main():
         subprocess.run(["cc", "-O2", HERE / "kernels.c", "-o", kokkos, "-ldl"], check=True)
         for what in ("kernel", "region"):
             compare(f"kokkos_{what}", environment, "kokkos", [kokkos, what, 1000000], limit_ns=200)
+        nccl = os.path.join(folder, "nccl")
+        subprocess.run(["cc", "-O2", HERE / "collectives.c", "-o", nccl, "-ldl"], check=True)
+        compare("nccl_collective", environment, "nccl", [nccl, "collective", 500000], limit_ns=500)
         openmp = os.path.join(folder, "openmp")
         built = ["clang", "-O2", "-fopenmp", HERE / "regions.c", "-o", openmp]
         if shutil.which("clang") and subprocess.run(built, capture_output=True).returncode == 0:

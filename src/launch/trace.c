@@ -18,9 +18,9 @@ enum { PROGRAM_HEADERS_MAX = 128 };
 // A variable of the environment that lists files to load.
 struct trace_variable {
     const char *name, *old_name; // old_name: of older programs; may be NULL
-    char separator;
-    const char *separators; // characters that no path in it can have
-    bool user_first;        // the user's own entries stay in front
+    char separator;              // 0: it names one file only
+    const char *separators;      // characters that no path in it can have
+    bool user_first;             // the user's own entries stay in front
 };
 
 static const struct trace_variable
@@ -30,9 +30,10 @@ static const struct trace_variable
     // Kokkos loads only the first one. Versions before 3.7 read the old name.
     kokkos_tools = {"KOKKOS_TOOLS_LIBS", "KOKKOS_PROFILE_LIBRARY", ';', ";", true},
     // Python runs only the first sitecustomize that it finds, and ours runs the next one.
+    profiler_plugin = {"NCCL_PROFILER_PLUGIN", NULL, 0, "", true},
     python_path = {"PYTHONPATH", NULL, ':', ":", false};
 static const struct trace_variable *const variables[] = {&preload, &tool_libraries, &kokkos_tools,
-                                                         &python_path};
+                                                         &profiler_plugin, &python_path};
 
 const struct tracer tracers[TRACERS] = {
     {"io", INSTALLATION_TRACE, "libsonde_io.so", "files: calls, bytes, time", &preload},
@@ -40,6 +41,7 @@ const struct tracer tracers[TRACERS] = {
     {"omp", INSTALLATION_TRACE, "libsonde_omp.so", "OpenMP: regions, waiting", &tool_libraries},
     {"kokkos", INSTALLATION_TRACE, "libsonde_kokkos.so", "Kokkos: kernels, regions, memory",
      &kokkos_tools},
+    {"nccl", INSTALLATION_TRACE, "libsonde_nccl.so", "NCCL: collectives of GPUs", &profiler_plugin},
     {"python", INSTALLATION_PYTHON, "sonde/_trace/hook",
      "Python: functions, imports, garbage collections", &python_path},
 };
@@ -134,7 +136,12 @@ static bool has_other_rights(int fd)
 static void warn_if_unavailable(const struct tracer *tracer)
 {
     char path[PATH_MAX];
-    if (trace_find(tracer, path))
+    bool found = trace_find(tracer, path);
+    const char *own = getenv(tracer->variable->name);
+    if (found && !tracer->variable->separator && own && own[0] && strcmp(own, path) != 0)
+        log_warning("--trace %s is not used: %s is set already, and names one library only",
+                    tracer->name, tracer->variable->name);
+    if (found)
         return;
     bool exists = access(path, R_OK) == 0;
     log_warning("--trace %s is not available: %s; the command runs without it", tracer->name,
@@ -180,6 +187,8 @@ static void set_variable(const struct trace_variable *variable, const char *name
     struct str rest = str_of(list), own = str_of(getenv(name));
     struct buf paths = {0};
     size_t added = 0;
+    if (own.size && !variable->separator)
+        return;
     if (variable->user_first)
         add_path(&paths, variable->separator, own);
     while (rest.data) {

@@ -2,7 +2,7 @@
 //
 // Each tracer is a file that the programs load by themselves, because a variable of their
 // environment names it: the dynamic linker reads LD_PRELOAD, OpenMP's runtime OMP_TOOL_LIBRARIES,
-// Kokkos KOKKOS_TOOLS_LIBS, Python PYTHONPATH. Tracers record through libsonde (docs/trace.md). The
+// Kokkos KOKKOS_TOOLS_LIBS, and so on. Tracers record through libsonde (docs/trace.md). The
 // libraries are in the folder `sonde` below that of libsonde, Python's tracer is in its package. In
 // the build tree they are in src/trace and bindings/python.
 #ifndef SONDE_LAUNCH_TRACE_H
@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { TRACERS = 5 };
+enum { TRACERS = 6 };
 
 struct tracer {
     const char *name; // its name in the list of --trace

@@ -10,6 +10,7 @@
 #include "trace/names.h"
 #include "trace/timing.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ struct copy {
 };
 
 // Of threads that open regions or copy. Allocated, because a library that is opened at run time has
-// few bytes of thread-local storage. Never freed.
+// few bytes of thread-local storage. Freed when the thread ends.
 struct thread {
     struct region stack[DEPTH_MAX];
     unsigned depth; // of regions; those above DEPTH_MAX are not recorded
@@ -72,11 +73,20 @@ static sonde_handle uncounted;
 static struct place places[PLACES];
 static _Atomic unsigned next_place;
 static __thread struct thread *self;
+static pthread_key_t thread_key;
+
+static void free_thread(void *thread)
+{
+    self = NULL;
+    free(thread);
+}
 
 static struct thread *this_thread(void)
 {
-    if (!self && !off)
+    if (!self && !off) {
         self = calloc(1, sizeof *self);
+        pthread_setspecific(thread_key, self);
+    }
     return self;
 }
 
@@ -276,6 +286,7 @@ void kokkosp_init_library(int sequence, uint64_t version, uint32_t devices, void
     (void)sequence, (void)version, (void)devices, (void)info;
     const char *level = secure_getenv("SONDE_LEVEL");
     off = !secure_getenv("SONDE_SOCKET") || (level && strcmp(level, "0") == 0);
+    off = off || pthread_key_create(&thread_key, free_thread) != 0;
     if (!off)
         uncounted = counter_define("kokkos_uncounted", "",
                                    "kernels and fences beyond the number that can run at the same "
