@@ -69,7 +69,8 @@ static uint32_t crc_software(uint32_t crc, const unsigned char *p, size_t size)
 }
 
 #if defined(__x86_64__)
-#if defined(__clang__) // from clang 15 on, sse4.2 does not include it; old compilers do not know it
+// Since clang 14, sse4.2 does not include it; gcc and older clang do not know it.
+#if defined(__clang__) && __clang_major__ >= 14
 #define CRC_TARGET "sse4.2,crc32"
 #else
 #define CRC_TARGET "sse4.2"

@@ -1,5 +1,6 @@
 // http.h - sends requests to a job (or to a `sonde replay`) over HTTP: one connection, which is
-// kept open, and one request at a time. Based on libcurl.
+// kept open, and one request at a time. Based on libcurl; without it (-Dhttp_client=disabled), no
+// client can be created (-ENOTSUP).
 //
 // target.h chooses the job. The client uses the first of these tokens that exists:
 //   the caller's, or the ?token=… of the address

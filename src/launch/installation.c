@@ -6,10 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PLACES_MAX = 3 };
+enum { PLACES_MAX = 4 };
 
 // `places` are patterns relative to the program's folder, the installed one first. A wheel puts the
-// Python package into a folder named after Python's version, so it is found by a pattern.
+// Python package into a folder named after Python's version, so it is found by a pattern. A package
+// of Red Hat or SUSE has the libraries of the other archives in lib64.
 static const struct part {
     const char *name;
     // a file of the part that no other program installs: proves that the part is there
@@ -17,16 +18,20 @@ static const struct part {
     const char *places[PLACES_MAX];
 } parts[INSTALLATION_PARTS] = {
     [INSTALLATION_HEADERS] = {"headers", "sonde.h", {SONDE_INCLUDE_FOLDER}},
-    [INSTALLATION_LIBRARIES] = {"libraries", "libsonde.so", {SONDE_LIBRARY_FOLDER}},
-    [INSTALLATION_PKG_CONFIG] = {"pkg-config", "sonde.pc", {SONDE_LIBRARY_FOLDER "/pkgconfig"}},
-    [INSTALLATION_CMAKE] = {"cmake", "sonde-config.cmake", {SONDE_LIBRARY_FOLDER "/cmake/sonde"}},
+    [INSTALLATION_LIBRARIES] = {"libraries", "libsonde.so", {SONDE_LIBRARY_FOLDER, "../lib64"}},
+    [INSTALLATION_PKG_CONFIG] = {"pkg-config",
+                                 "sonde.pc",
+                                 {SONDE_LIBRARY_FOLDER "/pkgconfig", "../lib64/pkgconfig"}},
+    [INSTALLATION_CMAKE] = {"cmake",
+                            "sonde-config.cmake",
+                            {SONDE_LIBRARY_FOLDER "/cmake/sonde", "../lib64/cmake/sonde"}},
     [INSTALLATION_PYTHON] = {"python",
                              "sonde/__init__.py",
-                             {SONDE_PYTHON_FOLDER, "../lib/python3*/*-packages",
-                              "bindings/python"}},
+                             {SONDE_PYTHON_FOLDER, "../lib64/sonde/python",
+                              "../lib/python3*/*-packages", "bindings/python"}},
     [INSTALLATION_TRACE] = {"trace",
                             "libsonde_io.so",
-                            {SONDE_LIBRARY_FOLDER "/sonde", "src/trace"}},
+                            {SONDE_LIBRARY_FOLDER "/sonde", "../lib64/sonde", "src/trace"}},
     [INSTALLATION_DASHBOARDS] = {"dashboards",
                                  "dashboards/job.json",
                                  {SONDE_DATA_FOLDER "/sonde/grafana"}},

@@ -38,9 +38,11 @@ static const struct codec_kernels *best_kernels(void)
 {
 #if defined SONDE_X86_KERNELS
     __builtin_cpu_init();
+#if defined SONDE_AVX512_KERNELS
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
         return &codec_kernels_avx512;
+#endif
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return &codec_kernels_avx2;
 #endif

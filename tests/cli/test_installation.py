@@ -87,6 +87,22 @@ class Installation(Place):
         (package / "__init__.py").touch()
         self.assertEqual(self.config("--python-path"), f"{package.parent}\n")
 
+    def test_libraries_of_a_package_of_red_hat(self):
+        """They are in lib64, whatever folder the program was built for."""
+        parts = dict(line.split(None, 1) for line in self.config().splitlines())
+        libraries = self.prefix / "lib64"
+        pathlib.Path(parts["libraries"]).rename(libraries)
+        package = libraries / "sonde/python/sonde"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        shutil.rmtree(self.prefix / "lib", ignore_errors=True)
+        parts = dict(line.split(None, 1) for line in self.config().splitlines())
+        self.assertEqual(parts["libraries"], str(libraries))
+        self.assertEqual(parts["pkg-config"], f"{libraries}/pkgconfig")
+        self.assertEqual(parts["cmake"], f"{libraries}/cmake/sonde")
+        self.assertEqual(parts["trace"], f"{libraries}/sonde")
+        self.assertEqual(parts["python"], f"{libraries}/sonde/python")
+
     def test_programs_compile_with_what_it_prints(self):
         self.prefix = self.prefix.rename(self.root / "moved")
         self.program = self.prefix / "bin/sonde"

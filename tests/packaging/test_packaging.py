@@ -1,8 +1,10 @@
 """Tests `make install` and `make uninstall`, and small projects outside the tree that find sonde
 with CMake and Meson."""
 
+import glob
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ sys.path.insert(0, os.environ["PLACE"])
 from place import Place, main
 
 PROJECT, BUILD = (pathlib.Path(os.environ[name]) for name in ("PROJECT", "BUILD_FOLDER"))
+MODULES = glob.glob("/usr/lib/*/modulecmd.tcl") + glob.glob("/usr/share/Modules/libexec/modulecmd.tcl")
 PROGRAM = (PROJECT / "examples/hello.c").read_text()
 CLIENT = """
 #include <sonde_client.h>
@@ -97,6 +100,65 @@ class Outside(Place):
         self.emits(self.root / "made/hello")
 
 
+    @unittest.skipUnless(MODULES, "Environment Modules are not installed (environment-modules)")
+    def test_modulefile(self):
+        """Wherever the installation is, the module leads to its command and its libraries."""
+        script = """
+            change() { eval "$("$0" sh "$1" sonde)"; }
+            change load && command -v sonde && printf "%s\n" "$PKG_CONFIG_PATH" "$CMAKE_PREFIX_PATH" "$PYTHONPATH"
+            change unload && printf "%s\n" "$PKG_CONFIG_PATH" "$CMAKE_PREFIX_PATH" "$PYTHONPATH"
+        """
+        package = self.prefix / "lib/python3.9/site-packages/sonde"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        [folder] = self.prefix.rglob("modulefiles")
+        said = self.do("sh", "-c", script, MODULES[0], env={"MODULEPATH": str(folder)})
+        self.assertEqual(said.splitlines(), [f"{self.prefix}/bin/sonde", str(self.libraries / "pkgconfig"), str(self.prefix), str(package.parent), "", "", ""])
+
+
+class Recipes(unittest.TestCase):
+    """The files for Spack, conda, EasyBuild and Apptainer have the version and the needs of
+    meson.build."""
+
+    # A dependency of meson.build → its names in Spack, conda and EasyBuild.
+    NAMES = {
+        "libuv": ("libuv", "libuv", "libuv"),
+        "nettle": ("nettle", "nettle", "nettle"),
+        "libmicrohttpd": ("libmicrohttpd", "libmicrohttpd", "libmicrohttpd"),
+        "jansson": ("jansson", "jansson", "Jansson"),
+        "libzstd": ("zstd", "zstd", "zstd"),
+        "yaml-0.1": ("libyaml", "yaml", "libyaml"),
+        "zlib": ("zlib-api", "zlib", "zlib"),
+        "libcurl": ("curl", "libcurl", "cURL"),
+        "libfabric": ("libfabric", "libfabric", "libfabric"),
+    }
+    SPACK, CONDA, EASYBUILD, APPTAINER = ("spack_repo/sonde/packages/sonde/package.py", "conda/recipe.yaml", "easybuild/sonde-{}-GCCcore-13.2.0.eb", "apptainer/sonde.def")
+
+    def setUp(self):
+        self.meson = "".join(path.read_text() for path in [PROJECT / "meson.build", *sorted(PROJECT.glob("src/*/meson.build"))])
+        self.version = re.search(r"^  version: '(.*)'", self.meson, re.M)[1]
+
+    def read(self, name):
+        return (PROJECT / "packaging" / name.format(self.version)).read_text()
+
+    def test_versions(self):
+        for name, text in {self.SPACK: 'version("{}", tag="v{}")', self.CONDA: "\n  version: {}\n", self.EASYBUILD: "\nversion = '{}'\n", self.APPTAINER: "PACKAGE=sonde_{}_amd64.deb"}.items():
+            self.assertIn(text.replace("{}", self.version), self.read(name), name)
+
+    def test_needs(self):
+        needs = {}
+        for name, version in re.findall(r"= dependency\('([^']+)'(?:, version: '([^']+)')?", self.meson):
+            needs[name] = needs.get(name) or version
+        self.assertEqual(set(needs), {*self.NAMES, "threads", "cmocka"})
+        spack, conda, easybuild = (self.read(name) for name in (self.SPACK, self.CONDA, self.EASYBUILD))
+        for name, (of_spack, of_conda, of_easybuild) in self.NAMES.items():
+            # the name of several packages has no version in Spack
+            version = "" if of_spack == "zlib-api" else needs[name].replace(">=", "@") + ":"
+            self.assertIn(f'depends_on("{of_spack}{version}"', spack)
+            self.assertIn(f"\n    - {of_conda} {needs[name]}\n", conda)
+            self.assertIn(f"('{of_easybuild}', ", easybuild)
+
+
 class Uninstall(Place):
     """A small Meson project replaces sonde, so that the test can use its build folder freely."""
 
@@ -147,21 +209,35 @@ class Uninstall(Place):
 
 
 class LeftOut(Place):
-    """The summary of `meson setup` says what is left out, and why."""
+    """A project that builds sonde as a part of itself. The summary of `meson setup` says what is
+    left out, and why."""
 
-    def summary(self, *options):
-        done = subprocess.run(["meson", "setup", self.root / "made", PROJECT, *options], env=self.env, capture_output=True, text=True)
+    def do(self, *command):
+        done = subprocess.run([*map(str, command)], env=self.env, capture_output=True, text=True, cwd=self.root)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        lines = done.stdout.partition("  Parts\n")[2].partition("\n\n")[0].splitlines()
-        return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        return done.stdout
 
-    def test_minimal(self):
-        parts = self.summary("-Dpython=disabled", "-Dfabric=disabled", "-Dtests=disabled")
+    def test_a_subproject_without_optional_parts(self):
+        subprojects = self.root / "project/subprojects"
+        subprojects.mkdir(parents=True)
+        shutil.copy(PROJECT / "packaging/sonde.wrap", subprojects)
+        (subprojects / "sonde").symlink_to(PROJECT)  # as if Meson had cloned it
+        (self.root / "project/hello.c").write_text(PROGRAM)
+        (self.root / "project/meson.build").write_text(MESON)
+        left_out = [f"-Dsonde:{name}=disabled" for name in ("python", "fabric", "tests", "http_client")]
+        said = self.do("meson", "setup", "made", "project", "--force-fallback-for=sonde", *left_out)
+        lines = said.partition("  Parts\n")[2].partition("\n\n")[0].splitlines()
+        parts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         self.assertEqual(parts["Python package"], "NO: -Dpython=disabled")
         self.assertEqual(parts["data over libfabric"], "NO: -Dfabric=disabled")
+        self.assertEqual(parts["HTTP client"], "NO: -Dhttp_client=disabled")
         self.assertEqual(parts["unit tests"], "NO: -Dtests=disabled")
         # nothing has fetched esbuild; a release archive has the page
         self.assertEqual(parts["page in the browser"] == "yes", (PROJECT / "web/prebuilt").exists())
+        self.do("ninja", "-C", "made", "hello")
+        done = self.sonde("run", "-q", "-l", "1", "--", self.root / "made/hello")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(",20\n", self.sonde("query", "--csv", "avg:0all-count:loss").stdout)
 
 
 class PythonFolder(unittest.TestCase):

@@ -19,13 +19,19 @@ except ImportError:
     print("tools/dist needs Python 3.11")
     sys.exit(77)
 
-from distribution import DistributionError, archive, bill, debian, reproduce, verify
+from distribution import DistributionError, archive, bill, debian, redhat, reproduce, verify
 from distribution.sources import LIBRARIES, Source
 
 EPOCH = 1_700_000_000
+PKG_CONFIG = """prefix=${pcfiledir}/../..
+libdir=${prefix}/lib
+Libs: -L${libdir} -Wl,-rpath,${libdir} -lsonde
+"""
 PACKERS = [archive.tarball, archive.wheel]
 if shutil.which("dpkg-deb"):
     PACKERS.append(debian.package)
+if shutil.which("rpmbuild"):
+    PACKERS.append(redhat.package)
 
 
 class Distribution(unittest.TestCase):
@@ -46,11 +52,13 @@ class Distribution(unittest.TestCase):
         self.write(files / "lib/libsonde.so.0.1.0", "library", 0o755)
         (files / "lib/libsonde.so.0").symlink_to("libsonde.so.0.1.0")
         (files / "lib/libsonde.so").symlink_to("libsonde.so.0")
+        self.write(files / "lib/pkgconfig/sonde.pc", PKG_CONFIG)
+        self.write(files / "share/modulefiles/sonde/0", "#%Module")
         self.write(files / "include/sonde.h", "header")
         return files
 
-    def out(self, name):
-        folder = self.root / name
+    def out(self, pack, number):
+        folder = self.root / f"{pack.__module__}.{pack.__name__}{number}"
         folder.mkdir()
         return folder
 
@@ -59,25 +67,25 @@ class Distribution(unittest.TestCase):
         os.utime(again / "bin/sonde", (1, 1))
         (again / "include/sonde.h").chmod(0o600)
         for pack in PACKERS:
-            first = pack(self.files, "x86_64", EPOCH, self.out(f"{pack.__name__}1")).read_bytes()
-            second = pack(again, "x86_64", EPOCH, self.out(f"{pack.__name__}2")).read_bytes()
+            first = pack(self.files, "x86_64", EPOCH, self.out(pack, 1)).read_bytes()
+            second = pack(again, "x86_64", EPOCH, self.out(pack, 2)).read_bytes()
             self.assertEqual(first, second)
             self.write(again / "include/sonde.h", "other header")
-            third = pack(again, "x86_64", EPOCH, self.out(f"{pack.__name__}3")).read_bytes()
+            third = pack(again, "x86_64", EPOCH, self.out(pack, 3)).read_bytes()
             self.assertNotEqual(first, third)
             self.write(again / "include/sonde.h", "header")
 
     def test_differences_of_two_builds_are_named(self):
         again = self.installed("again")
         for pack in PACKERS:
-            first = pack(self.files, "x86_64", EPOCH, self.out(f"{pack.__name__}1"))
-            reproduce.compare(first, pack(again, "x86_64", EPOCH, self.out(f"{pack.__name__}2")))
+            first = pack(self.files, "x86_64", EPOCH, self.out(pack, 1))
+            reproduce.compare(first, pack(again, "x86_64", EPOCH, self.out(pack, 2)))
             self.write(again / "include/sonde.h", "other header")
-            second = pack(again, "x86_64", EPOCH, self.out(f"{pack.__name__}3"))
+            second = pack(again, "x86_64", EPOCH, self.out(pack, 3))
             with self.assertRaisesRegex(DistributionError, r"two builds differ in\n.*/sonde\.h\b"):
                 reproduce.compare(first, second)
             self.write(again / "include/sonde.h", "header")
-            later = pack(again, "x86_64", EPOCH + 60, self.out(f"{pack.__name__}4"))
+            later = pack(again, "x86_64", EPOCH + 60, self.out(pack, 4))
             with self.assertRaisesRegex(DistributionError, "times"):
                 reproduce.compare(first, later)
 
@@ -108,6 +116,7 @@ class Distribution(unittest.TestCase):
         self.assertIn("libc6 (>= 2.28)", fields)
         root = self.root / "unpacked"
         subprocess.run(["dpkg-deb", "-x", made, root], check=True)
+        self.assertNotIn("rpath", (root / "usr/lib/pkgconfig/sonde.pc").read_text())
         files = {str(p.relative_to(root / "usr")) for p in root.rglob("*") if not p.is_dir()}
         self.assertEqual(
             files,
@@ -117,11 +126,38 @@ class Distribution(unittest.TestCase):
                 "lib/libsonde.so",
                 "lib/libsonde.so.0",
                 "lib/libsonde.so.0.1.0",
+                "lib/pkgconfig/sonde.pc",
                 "lib/python3/dist-packages/sonde/__init__.py",
                 "share/doc/sonde/copyright",
                 "share/man/man1/sonde.1.gz",
             },
         )
+
+    @unittest.skipUnless(shutil.which("rpmbuild"), "no rpmbuild here (rpm)")
+    def test_package_of_red_hat(self):
+        """Libraries are where the loader of 64-bit systems looks, and every Python finds the
+        package."""
+        made = redhat.package(self.files, "aarch64", EPOCH, self.root)
+        self.assertEqual(made.name, f"sonde-{archive.version()}-1.aarch64.rpm")
+
+        def ask(what):
+            command = ["rpm", "-qp", *what.split(), made]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+        self.assertEqual(ask("--qf %{NAME}/%{VERSION}/%{ARCH}"), f"sonde/{archive.version()}/aarch64")
+        self.assertNotIn("pkg-config", ask("--requires"))
+        listed = ask("-l").splitlines()
+        self.assertIn("/usr/lib64/libsonde.so.0", listed)
+        self.assertNotIn("/usr/bin", listed)  # a folder of others
+        self.assertIn("/usr/lib64/sonde/python/sonde/__init__.py", listed)
+        files = reproduce.members(made)
+        self.assertEqual(
+            files["./usr/lib/python3.9/site-packages/sonde.pth"], b"/usr/lib64/sonde/python\n"
+        )
+        told = files["./usr/lib64/pkgconfig/sonde.pc"].decode()
+        self.assertIn("libdir=${prefix}/lib64\n", told)
+        self.assertNotIn("rpath", told)
+        self.assertFalse([name for name in listed if "modulefiles" in name])
 
     def test_wheel(self):
         made = archive.wheel(self.files, "aarch64", EPOCH, self.root)

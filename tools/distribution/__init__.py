@@ -6,7 +6,9 @@ dependencies  builds them as static libraries
 program       builds and installs sonde with them
 bill          lists what an archive contains, with versions and licences (SPDX)
 archive       packs the installed files as a tarball and as a wheel
-debian        packs them as a package
+usr_tree      arranges them below /usr
+debian        packs them as a package of Debian
+redhat        packs them as a package of Red Hat, SUSE and Fedora
 verify        reads the finished files: symbols, libraries, paths, sizes
 reproduce     builds the archives a second time, elsewhere, and compares them
 """

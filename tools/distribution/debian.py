@@ -1,20 +1,16 @@
-"""Packs the installed files of one architecture as a package of Debian and its relatives:
-
-    usr/bin, include, share             as in the tarball; man pages are compressed
-    usr/lib                             libraries, where the loader looks
-    usr/lib/python3/dist-packages       the Python package, for every python3 of the system
+"""Packs the installed files of one architecture as a package of Debian and its relatives. The
+Python package is in usr/lib/python3/dist-packages, for every python3 of the system.
 
 dpkg-deb clamps all times to that of the commit, so equal files make equal packages."""
 
-import gzip
 import os
 import pathlib
-import shutil
 import tempfile
 import tomllib
 
 from . import GLIBC, PROJECT, run
-from .archive import PYTHON, version
+from .archive import version
+from .usr_tree import FOLDER_MODE, arrange, set_modes
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 CONTROL = """Package: sonde
@@ -40,32 +36,6 @@ COPYRIGHT = """sonde is under the Apache License 2.0; on Debian systems its text
 The programs contain libraries under other licences. sonde.spdx.json in this folder names the
 libraries, their versions and licences; the folder licenses has the texts.
 """
-PUBLIC = 0o755  # all folders
-
-
-def _compress(path: pathlib.Path) -> None:
-    path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
-    path.unlink()
-
-
-def _arrange(files: pathlib.Path, root: pathlib.Path) -> None:
-    """Copies the files to where Debian has them."""
-    usr = root / "usr"
-    shutil.copytree(files, usr, symlinks=True)
-    packages = usr / "lib/python3/dist-packages"
-    packages.parent.mkdir()
-    (usr / PYTHON).rename(packages)
-    for page in sorted((usr / "share/man").rglob("*.1")):
-        _compress(page)
-    documents = usr / "share/doc/sonde"
-    documents.mkdir(parents=True, exist_ok=True)
-    (documents / "copyright").write_text(COPYRIGHT)
-    for path in root.rglob("*"):
-        if path.is_file() and not path.is_symlink():
-            is_program = path.parent == usr / "bin"  # libraries are not executable in Debian
-            path.chmod(PUBLIC if is_program else 0o644)
-        elif path.is_dir():
-            path.chmod(PUBLIC)
 
 
 def package(files: pathlib.Path, architecture: str, epoch: int, to: pathlib.Path) -> pathlib.Path:
@@ -73,7 +43,11 @@ def package(files: pathlib.Path, architecture: str, epoch: int, to: pathlib.Path
     out = to / f"sonde_{version()}_{ARCHITECTURES[architecture]}.deb"
     with tempfile.TemporaryDirectory(prefix="sonde-deb-") as name:
         root = pathlib.Path(name) / "root"
-        _arrange(files, root)
+        arrange(files, root, "lib", "lib/python3/dist-packages")
+        documents = root / "usr/share/doc/sonde"
+        documents.mkdir(parents=True, exist_ok=True)
+        (documents / "copyright").write_text(COPYRIGHT)
+        set_modes(root, 0o644)
         content = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
         control = CONTROL.format(
             version=version(),
@@ -82,14 +56,14 @@ def package(files: pathlib.Path, architecture: str, epoch: int, to: pathlib.Path
             glibc=".".join(map(str, GLIBC)),
             summary=project["description"],
         )
-        (root / "DEBIAN").mkdir(mode=PUBLIC)
+        (root / "DEBIAN").mkdir(mode=FOLDER_MODE)
         (root / "DEBIAN/control").write_text(control)
         (root / "DEBIAN/shlibs").write_text(SHLIBS)
         (root / "DEBIAN/triggers").write_text("activate-noawait ldconfig\n")
         for path in root.rglob("*"):
             os.utime(path, (epoch, epoch), follow_symlinks=False)
         for path in (root / "usr", root / "DEBIAN", root):
-            path.chmod(PUBLIC)
+            path.chmod(FOLDER_MODE)
             os.utime(path, (epoch, epoch))
         command = ["dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, out]
         run(command, env={"SOURCE_DATE_EPOCH": str(epoch)})

@@ -16,15 +16,21 @@ SHARED = ("sources", "sources.json", "zig-", "venv", "auditwheel")  # beginnings
 NAMES_MAX = 10  # of different files in a message
 
 
-def _members(path: pathlib.Path) -> dict[str, bytes]:
+def members(path: pathlib.Path) -> dict[str, bytes]:
     """All files of an archive, or links as their targets."""
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as packed:
             return {name: packed.read(name) for name in packed.namelist()}
-    plain = None
+    plain: io.BytesIO | None = None
     if path.suffix == ".deb":
         command = ["dpkg-deb", "--fsys-tarfile", str(path)]
         plain = io.BytesIO(subprocess.run(command, capture_output=True, check=True).stdout)
+    if path.suffix == ".rpm":
+        with path.open("rb") as package:
+            done = subprocess.run(
+                ["rpm2archive", "-"], stdin=package, capture_output=True, check=True
+            )
+        plain = io.BytesIO(done.stdout)
     members = {}
     with tarfile.open(path, fileobj=plain) as tar:
         for entry in tar:
@@ -37,7 +43,7 @@ def compare(first: pathlib.Path, second: pathlib.Path) -> None:
     """Raises if two archives differ, and names the files that do."""
     if first.read_bytes() == second.read_bytes():
         return
-    one, other = _members(first), _members(second)
+    one, other = members(first), members(second)
     names = sorted(n for n in one.keys() | other.keys() if one.get(n) != other.get(n))
     shown = names[:NAMES_MAX] or ["modes, times or order of the files alone"]
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""

@@ -82,22 +82,22 @@ def mirrors() -> dict[str, str]:
 
 
 class Apt:
-    """apt with its own state: it changes nothing on the machine and needs no root."""
+    """apt with its own state: it changes nothing on the machine and needs no root. No package
+    counts as installed."""
 
-    def __init__(self) -> None:
-        self.folder = cache_folder() / "apt"
+    def __init__(self, name: str, entries: list[str], *options: str) -> None:
+        self.folder = cache_folder() / name
         (self.folder / "lists/partial").mkdir(parents=True, exist_ok=True)
         (self.folder / "cache/archives/partial").mkdir(parents=True, exist_ok=True)
-        entries = [
-            f"deb-src {address} {suite}{suffix} main"
-            for suite in SUITES
-            for suffix, address in mirrors().items()
-        ]
+        (self.folder / "status").touch()
         (self.folder / "sources.list").write_text("\n".join(entries) + "\n")
         self.options = [
+            *options,
             f"-o=Dir::Etc::SourceList={self.folder}/sources.list",
             "-o=Dir::Etc::SourceParts=-",
+            f"-o=Dir::State={self.folder}",
             f"-o=Dir::State::Lists={self.folder}/lists",
+            f"-o=Dir::State::status={self.folder}/status",
             f"-o=Dir::Cache={self.folder}/cache",
             "-o=APT::Sandbox::User=",
             "-o=Acquire::Languages=none",
@@ -178,7 +178,14 @@ def sources(refresh: bool) -> list[Source]:
     rows = json.loads(index.read_text()) if index.exists() else []
     old = not rows or time.time() - index.stat().st_mtime > FRESH_S
     if refresh or old or [row["name"] for row in rows] != list(LIBRARIES):
-        apt = Apt()
+        apt = Apt(
+            "apt",
+            [
+                f"deb-src {address} {suite}{suffix} main"
+                for suite in SUITES
+                for suffix, address in mirrors().items()
+            ],
+        )
         apt.get("update", "-q")
         rows = [_fetch_newest(apt, name) for name in LIBRARIES]
         index.write_text(json.dumps(rows, indent=1))

@@ -153,8 +153,8 @@ static void find_sets(void)
     if (codec_kernels() != sets[0])
         sets[n_sets++] = codec_kernels();
 #if defined __x86_64__
-    if (codec_kernels() == &codec_kernels_avx512)
-        sets[n_sets++] = &codec_kernels_avx2; // what has AVX-512 has AVX2
+    if (strcmp(codec_kernels()->name, "avx512") == 0) // old compilers cannot build that set
+        sets[n_sets++] = &codec_kernels_avx2;         // what has AVX-512 has AVX2
 #endif
 }
 

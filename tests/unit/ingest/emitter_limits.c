@@ -215,8 +215,12 @@ int mode_locked(void)
 // small limits: address space and file size are too small for a segment of the default size
 int mode_tight(void)
 {
-    struct rlimit limit = {(rlim_t)number(0) << 20, (rlim_t)number(0) << 20};
-    setrlimit((int)number(1) ? RLIMIT_FSIZE : RLIMIT_AS, &limit);
+    struct rlimit limit = {(rlim_t)number(0) << 20, (rlim_t)number(0) << 20}, now;
+    const int resource = (int)number(1) ? RLIMIT_FSIZE : RLIMIT_AS;
+    setrlimit(resource, &limit);
+    getrlimit(resource, &now);
+    // qemu-user accepts a limit of the address space and ignores it.
+    printf("limited=%d\n", now.rlim_cur == limit.rlim_cur);
     sonde_handle h = sonde_gauge("value", "");
     sonde_emit(h, 1);
     printf("handle=%d\n", h != 0);

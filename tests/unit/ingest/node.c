@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -324,4 +325,10 @@ uint64_t child_number(const struct child *c, const char *key)
     if (!at || at[strlen(key)] != '=')
         fail_msg("the program did not say %s= but \"%s\"", key, c->text);
     return strtoull(at + strlen(key) + 1, NULL, 10);
+}
+
+void node_needs_seccomp(void)
+{
+    if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
+        skip();
 }

@@ -64,4 +64,7 @@ void node_until_all_gone(struct node *n);
 // the number in its output line "key=NUMBER"
 uint64_t child_number(const struct child *c, const char *key);
 
+// Skips the test where no program can filter its system calls, as under qemu-user.
+void node_needs_seccomp(void);
+
 #endif

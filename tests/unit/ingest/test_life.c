@@ -90,8 +90,10 @@ static void little_address_space(void **state)
         struct child *c = node_spawn(&n, NULL, "tight", cases[i].mib, cases[i].file_size, NULL);
         node_until_all_gone(&n);
         assert_int_equal(c->status, 0);
-        assert_int_equal(child_number(c, "handle"), cases[i].handle);
-        assert_int_equal(count_of(&n, "value"), cases[i].handle);
+        if (child_number(c, "limited")) {
+            assert_int_equal(child_number(c, "handle"), cases[i].handle);
+            assert_int_equal(count_of(&n, "value"), cases[i].handle);
+        }
         node_close(&n);
     }
 }
@@ -386,6 +388,7 @@ static void a_missing_folder_is_reported(void **state)
 static void a_lack_of_memory_drops_values(void **state)
 {
     (void)state;
+    node_needs_seccomp();
     struct node n;
     node_open(&n);
     node_agent_start(&n);
