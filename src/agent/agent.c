@@ -426,7 +426,8 @@ int agent_run(const struct agent_options *options, struct error *e)
         free(a);
         return 1;
     }
-    ingest_adopt(a->parts.ingest);
+    if (!options->new_socket)
+        ingest_adopt(a->parts.ingest);
     drain(a, false);
     tick(a);
     tell(options->control_fd, "%s\n", "ready");

@@ -22,6 +22,7 @@ struct agent_options {
     const char *script_folder; // working folder of the scripts; NULL = that of the agent
     // a listening socket (folder_listen) that the launcher keeps open; 0 = none
     int listening_fd;
+    bool new_socket; // no program knows the socket yet, so none is searched for
     // a socket to the process that keeps the memory of programs (keeper.h); 0 = none
     int keeper_fd;
     int udp_port; // port for text protocols on loopback; 0 = no UDP

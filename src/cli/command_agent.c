@@ -56,6 +56,7 @@ int command_agent(const struct options *o)
         .scripts = options_text(o, OPT_SCRIPT),
         .script_folder = options_text(o, OPT_SCRIPT_FOLDER),
         .listening_fd = options_int(o, OPT_LISTEN_FD),
+        .new_socket = options_flag(o, OPT_NEW_SOCKET),
         .keeper_fd = keeper_fd,
         .udp_port = options_int(o, OPT_UDP_PORT),
         .memory_bytes = (size_t)options_number(o, OPT_AGENT_MEMORY),

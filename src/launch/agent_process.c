@@ -16,6 +16,8 @@ int agent_process_command(struct agent_process *a, const struct job *job, struct
 {
     *c = (struct child_command){0};
     snprintf(a->socket, sizeof a->socket, "%s/agent.sock", job->folder);
+    // No program knows a socket that did not exist. A killed launcher leaves its socket.
+    bool new_socket = a->starts == 0 && access(a->socket, F_OK) != 0;
     if (a->starts++ == 0 && (a->listening = agent_socket_open(a->socket, e)) < 0)
         return a->listening;
     child_command_add(c, "sonde");
@@ -23,6 +25,8 @@ int agent_process_command(struct agent_process *a, const struct job *job, struct
     child_command_add(c, "--folder=%s", job->folder);
     child_command_add(c, "--socket=%s", a->socket);
     child_command_add(c, "--listen-fd=%d", child_command_hand(c, a->listening));
+    if (new_socket)
+        child_command_add(c, "--new-socket");
     child_command_add(c, "--host=%s", job->host);
     child_command_add(c, "--job=%s", job->id);
     if (job->record[0])

@@ -182,8 +182,11 @@ class Kills(Place):
         emitter = until(lambda: next((p for p, text in self.alive().items() if text == os.environ["EMITTER"]), None), "the emitter")
         until(lambda: self.names().get("tick", 0) > 20, "points before")
         first = self.agent()
+        # Only an agent that follows another one searches for programs that the other has left.
+        self.assertIn(" --new-socket", self.alive()[first])
         signal_process(first, signal.SIGKILL)
-        until(lambda: next((p for p in self.alive("agent --folder") if p != first), None), "another agent")
+        second = until(lambda: next((p for p in self.alive("agent --folder") if p != first), None), "another agent")
+        self.assertNotIn(" --new-socket", self.alive()[second])
         before = self.names().get("tick", 0)
         until(lambda: self.names().get("tick", 0) > before + 20, "points after")
         self.assertEqual(self.sonde("put", "late", "1").returncode, 0)
