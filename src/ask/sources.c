@@ -41,18 +41,21 @@ struct source {
 struct sources {
     pthread_mutex_t lock;
     char **roots;
+    bool *is_folder; // of each root, at the last scan
     size_t root_count;
     struct source **files;
     size_t count, capacity, left_out;
-    int64_t looked_ns;
+    // the begin of the last scan, on the monotonic clock, and on that of the times of files
+    int64_t looked_ns, looked_realtime_ns;
     bool runs, several_jobs;
     struct query_cache *cache;
 };
 
 static const char extension[] = ".sonde";
-// Intervals between scans of folders. The second one, for empty folders, is short, because requests
-// about a new job arrive as soon as it starts.
-enum { LOOK_INTERVAL_NS = NS_PER_S, LOOK_AT_NOTHING_NS = 20 * NS_PER_MS };
+// The interval between scans of folders whose time of change shows no news. The kernel takes these
+// times from a clock that ticks every 1 to 10 ms, so a change right after a scan may have an older
+// time.
+enum { LOOK_INTERVAL_NS = NS_PER_S, TICK_NS = 20 * NS_PER_MS };
 
 static void release(struct source *file)
 {
@@ -235,14 +238,18 @@ static void take_folder(struct sources *s, const char *path, bool deeper)
 
 static void look(struct sources *s)
 {
+    s->looked_ns = clock_monotonic_ns();
+    s->looked_realtime_ns = clock_realtime_ns();
     s->left_out = 0;
     for (size_t i = 0; i < s->count; i++)
         s->files[i]->seen = false;
     for (size_t i = 0; i < s->root_count; i++) {
         struct stat st;
+        s->is_folder[i] = false;
         if (stat(s->roots[i], &st) != 0)
             continue;
-        if (S_ISDIR(st.st_mode))
+        s->is_folder[i] = S_ISDIR(st.st_mode);
+        if (s->is_folder[i])
             take_folder(s, s->roots[i], s->runs);
         else
             take(s, s->roots[i], &st);
@@ -264,7 +271,22 @@ static void look(struct sources *s)
         s->several_jobs |= job && strcmp(job, s->files[i]->job) != 0;
         job = s->files[i]->job;
     }
-    s->looked_ns = clock_monotonic_ns();
+}
+
+// Whether files may have appeared or disappeared since the last scan. Requests about a new job
+// arrive as soon as it starts, so a scan that has found nothing is worth nothing.
+static bool has_news(const struct sources *s)
+{
+    if (!s->count || clock_monotonic_ns() - s->looked_ns >= LOOK_INTERVAL_NS)
+        return true;
+    for (size_t i = 0; i < s->root_count; i++) {
+        struct stat st;
+        if (s->is_folder[i] &&
+            (stat(s->roots[i], &st) != 0 ||
+             st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec >= s->looked_realtime_ns - TICK_NS))
+            return true;
+    }
+    return false;
 }
 
 int sources_create(const char *const *paths, size_t count, bool runs, struct sources **out,
@@ -272,7 +294,15 @@ int sources_create(const char *const *paths, size_t count, bool runs, struct sou
 {
     struct sources *s = calloc(1, sizeof *s);
     *out = NULL;
-    if (!s || !(s->roots = calloc(count ? count : 1, sizeof *s->roots))) {
+    if (s) {
+        s->roots = calloc(count ? count : 1, sizeof *s->roots);
+        s->is_folder = calloc(count ? count : 1, sizeof *s->is_folder);
+    }
+    if (!s || !s->roots || !s->is_folder) {
+        if (s) {
+            free(s->roots);
+            free(s->is_folder);
+        }
         free(s);
         return error_set(e, -ENOMEM, "no memory for the list of files");
     }
@@ -320,6 +350,7 @@ void sources_destroy(struct sources *s)
     pthread_mutex_destroy(&s->lock);
     free(s->files);
     free(s->roots);
+    free(s->is_folder);
     free(s);
 }
 
@@ -334,7 +365,7 @@ int sources_open(struct sources *s, struct arena *arena, struct sources_view *ou
 {
     *out = (struct sources_view){.sources = s, .cache = s->cache};
     pthread_mutex_lock(&s->lock);
-    if (clock_monotonic_ns() - s->looked_ns >= (s->count ? LOOK_INTERVAL_NS : LOOK_AT_NOTHING_NS))
+    if (has_news(s))
         look(s);
     out->left_out = s->left_out;
     out->snapshots = arena_array(arena, s->count, sizeof(struct store_snapshot *));

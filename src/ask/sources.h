@@ -1,11 +1,11 @@
 // sources.h - the served files: single files, or folders in which files appear and disappear.
 //
 // Each request opens a view: a snapshot of every readable file, as if all were one store. Opening a
-// view scans the folders again, at most once a second (50 times a second while they are empty). A
-// file that cannot be read (damaged, of a newer version) stays in the list with the reason, and is
-// tried again when it changes; the other files are served. A file with an incomplete header is
-// ignored until its header is complete. A file that was removed or replaced stays open while a view
-// uses it.
+// view scans the folders again if one of them has changed, no file is known, or the last scan is a
+// second old (a change in a folder below, with `runs`, shows only then). A file that cannot be read
+// (damaged, of a newer version) stays in the list with the reason, and is tried again when it
+// changes; the other files are served. A file with an incomplete header is ignored until its header
+// is complete. A file that was removed or replaced stays open while a view uses it.
 #ifndef SONDE_ASK_SOURCES_H
 #define SONDE_ASK_SOURCES_H
 
@@ -38,7 +38,7 @@ void sources_charge(struct sources *s, struct memory_account *account);
 // Frees all data that is cached for later requests.
 void sources_drop_caches(struct sources *s);
 
-// Scans the folders now. sources_open scans them, too, if the last scan is a second old.
+// Scans the folders now.
 void sources_look(struct sources *s);
 
 struct sources_view {

@@ -94,6 +94,14 @@ class Environment(Place):
         host = os.uname().nodename.split(".")[0]
         self.assertEqual(result.stdout.splitlines(), [". 700", ".. 700", "token 600", "job.json 600", f"{host}.sonde 600", host, "65"])
 
+    def test_a_query_right_after_the_first_point(self):
+        """The server may have looked for the node's file before the agent had made it."""
+        sonde = os.environ["SONDE"]
+        for _ in range(10):
+            done = self.sonde("run", "--quiet", "--no-record", "-l", "1", "--", "sh", "-c", f"{sonde} put loss 5 && {sonde} query --csv none:loss")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r",5\n$")
+
     def test_names_of_jobs(self):
         say = ["run", "--quiet", "--", "sh", "-c", "echo $SONDE_JOB"]
         self.assertEqual(self.sonde(*say, env={"SLURM_JOB_ID": "17"}).stdout, "17\n")

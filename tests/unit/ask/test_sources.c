@@ -134,6 +134,29 @@ static void test_folder_without_files(void **state)
     assert_int_equal(view.count, 1);
     assert_int_equal(view.unreadable_count, 1);
     sources_close(&view);
+    arena_free(&arena);
+    sources_destroy(s);
+}
+
+// A request right after a file has appeared finds it, however short ago the folder was scanned: the
+// first file of a job, and a further one.
+static void test_a_new_file_is_found_at_once(void **state)
+{
+    struct folder *f = *state;
+    struct arena arena = {0};
+    struct sources_view view;
+    struct sources *s = list(f->path);
+    static const char *const names[] = {"a.sonde", "b.sonde", "c.sonde"};
+    for (size_t i = 0; i < 3; i++) {
+        record(in(f, names[i]), "x", 3);
+        assert_int_equal(sources_open(s, &arena, &view, NULL), 0);
+        assert_int_equal(view.count, i + 1);
+        sources_close(&view);
+    }
+    unlink(in(f, names[0]));
+    assert_int_equal(sources_open(s, &arena, &view, NULL), 0);
+    assert_int_equal(view.count, 2);
+    sources_close(&view);
     sources_destroy(s);
     arena_free(&arena);
 }
@@ -226,6 +249,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_folder, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_folder_without_files, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_a_new_file_is_found_at_once, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(test_one_file_named_twice_counts_once, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(test_missing_path, make_folder, remove_folder),
