@@ -2,18 +2,17 @@
 // spans, and values of metrics. Each side has one or several runs. report/difference.h decides
 // which differences are real.
 #include "base/array.h"
+#include "base/atomic_file.h"
+#include "base/clock.h"
+#include "base/json_writer.h"
+#include "base/log.h"
+#include "base/printable.h"
 #include "cli/annotations.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
 #include "cli/comparison.h"
 #include "cli/data_request.h"
 #include "cli/run_facts.h"
-
-#include "base/atomic_file.h"
-#include "base/clock.h"
-#include "base/json_writer.h"
-#include "base/log.h"
-#include "base/printable.h"
 #include "launch/parameters.h"
 
 #include <errno.h>

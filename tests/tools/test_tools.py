@@ -251,6 +251,7 @@ class Columns(Tools):
             ("include/a.hpp", f"int a; // {self.WIDE}\n"),
             ("tests/a.cpp", f"int a; /* {self.WIDE} */\n"),
             ("tests/a.mjs", f"let a; // {self.WIDE}\n"),
+            ("web/b.ts", f"let a; // {self.WIDE}\n"),
             ("web/a.css", f"/* {self.WIDE} */\n"),
             ("bindings/a.go", f"var a = `http://x` // {self.WIDE}\n"),
             ("bindings/A.java", f"/** {self.WIDE} */\n"),

@@ -135,7 +135,8 @@ export class Chart {
     this.describe();
   }
 
-  // The lines with a name at their right end. A band has the colour 0, so its outliers begin with 1.
+  // The lines with a name at their right end. A band has the colour 0, so its outliers begin with
+  // 1.
   private named(): { line: Line; name: string; colour: (shown: Shown) => number }[] {
     if (this.mode === 'band' && this.outliers.length)
       return this.outliers.map((line, i) => ({ line, name: memberText(line.tags), colour: () => i + 1 }));
@@ -355,7 +356,8 @@ export class Chart {
     c.globalAlpha = 1;
   }
 
-  // Names at the right ends, moved apart where they would overlap; with the value under the cross-hair.
+  // Names at the right ends, moved apart where they would overlap; with the value under the
+  // cross-hair.
   private drawLabels(c: CanvasRenderingContext2D, shown: Shown, named: ReturnType<Chart['named']>, plot: number, y: (v: number) => number): void {
     const rows = named
       .map(({ line, name, colour }) => ({ line, name, colour, at: shown.hover === null ? line.mean.length - 1 : indexAt(line, shown.hover, gapMs(line, this.intervalMs)) }))

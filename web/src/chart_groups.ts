@@ -1,5 +1,5 @@
-// The charts in their groups: which exist, which are visible, and the search. Groups with few charts
-// share a row (style.css).
+// The charts in their groups: which exist, which are visible, and the search. Groups with few
+// charts share a row (style.css).
 
 import { CUSTOM, groups, Group, matches } from './catalogue';
 import { Chart, ChartEvents } from './chart';

@@ -1,4 +1,5 @@
-// Reads application/vnd.sonde.columns (docs/http.md, "In bulk"): series with their points, in columns.
+// Reads application/vnd.sonde.columns (docs/http.md, "In bulk"): series with their points, in
+// columns.
 
 export interface Column {
   query: number;

@@ -29,8 +29,8 @@ export function runsOf(nodes: Node[], status: Status | null): Run[] {
     run.to = Math.max(run.to, n.last_ns / 1e6);
   }
   const runs = [...by.values()];
-  // Uses the starts of the commands if all are known, because the agents' first samples are a little
-  // earlier.
+  // Uses the starts of the commands if all are known, because the agents' first samples are a
+  // little earlier.
   const starts = runs.map((r) => status?.runs.find((s) => s.job === r.job)?.start_ns);
   if (starts.every((s) => s !== undefined)) runs.forEach((r, i) => (r.from = Math.min(r.to, starts[i]! / 1e6)));
   return runs.sort((a, b) => a.from - b.from || a.job.localeCompare(b.job));

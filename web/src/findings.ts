@@ -1,5 +1,6 @@
 // Findings in sentences: members that the server reports as slow or silent, and problems that the
-// page sees itself (a missing node, dropped points). Worst first, three lines, the rest after a click.
+// page sees itself (a missing node, dropped points). Worst first, three lines, the rest after a
+// click.
 
 import type { Job } from './job';
 import type { FindingAnswer } from './source';

@@ -1,7 +1,7 @@
-// Decides which parts of the page a frame draws. A part is stale when its data, its cross-hair or its range have
-// changed, and, in a live view, when time has moved it by half a pixel. Each frame draws a limited number of stale
-// parts (Pace). The other parts wait for the next frames, in turns. With 100 live charts, each chart is drawn less
-// often, but the page keeps its frame rate.
+// Decides which parts of the page a frame draws. A part is stale when its data, its cross-hair or
+// its range have changed, and, in a live view, when time has moved it by half a pixel. Each frame
+// draws a limited number of stale parts (Pace). The other parts wait for the next frames, in turns.
+// With 100 live charts, each chart is drawn less often, but the page keeps its frame rate.
 
 import type { Range } from './model';
 
@@ -15,8 +15,9 @@ const FIRST = 16;
 const MOST = 256;
 const CALM = 60; // frames in time, about a second, after which the bound doubles
 
-// The number of parts that a frame draws. It halves after a late frame, and grows by one after a frame in time, up to
-// a bound: just below the number that last made a frame late. So about one frame a second is late.
+// The number of parts that a frame draws. It halves after a late frame, and grows by one after a
+// frame in time, up to a bound: just below the number that last made a frame late. So about one
+// frame a second is late.
 export class Pace {
   most = FIRST;
   private last = -Infinity;
@@ -24,12 +25,14 @@ export class Pace {
   private calm = 0; // frames in time at the bound
   private late = false;
 
-  // `onward`: the previous frame requested this one. Otherwise the time between them includes a rest.
+  // `onward`: the previous frame requested this one. Otherwise the time between them includes a
+  // rest.
   frame(nowMs: number, onward: boolean): void {
     const step = nowMs - this.last;
     this.last = nowMs;
     if (!onward) return;
-    const again = this.late; // of several late frames in a row, the first one shows how much a frame can draw
+    // Of several late frames in a row, the first one shows how much a frame can draw.
+    const again = this.late;
     this.late = step > LATE_MS;
     if (this.late) {
       if (!again) this.bound = Math.max(1, this.most - 1);
@@ -52,7 +55,8 @@ export class Frames<T> {
   private rested = true;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
-  // `parts` returns the visible parts; `begin` runs first in each frame and returns the arguments of draw().
+  // `parts` returns the visible parts; `begin` runs first in each frame and returns the arguments
+  // of draw().
   constructor(
     private readonly parts: () => Iterable<Part<T>>,
     private readonly begin: () => { shown: T; range: Range; follows: boolean },
@@ -84,8 +88,8 @@ export class Frames<T> {
     this.pace.frame(nowMs, !this.rested);
     const { shown, range, follows } = this.begin();
     const seen = this.inTurn();
-    // All widths are read before the first part is drawn: reading one after another part has changed a text makes the
-    // browser lay out the page again.
+    // All widths are read before the first part is drawn: reading one after another part has
+    // changed a text makes the browser lay out the page again.
     const widths = new Map([...seen].map((p) => [p, p.pixels()]));
     if (follows) for (const [p, pixels] of widths) if (moved(this.drawnTo.get(p), range, pixels)) this.stale.add(p);
     let room = this.pace.most;
@@ -109,7 +113,8 @@ function moved(before: Range | undefined, range: Range, pixels: number): boolean
   return !before || (range.to - before.to) * pixels >= (range.to - range.from) / 2;
 }
 
-// Milliseconds until the widest part has moved by half a pixel; at least 33, so at most 30 frames a second.
+// Milliseconds until the widest part has moved by half a pixel; at least 33, so at most 30 frames a
+// second.
 function soonest(widths: Iterable<number>, range: Range): number {
   let widest = 1;
   for (const pixels of widths) widest = Math.max(widest, pixels);

@@ -190,7 +190,8 @@ export class HeatMap {
     e.preventDefault();
   }
 
-  // Reserves the height of `nodes` rows before their data arrive, so that the parts below do not move.
+  // Reserves the height of `nodes` rows before their data arrive, so that the parts below do not
+  // move.
   reserve(nodes: number): void {
     if (this.rows.length) return;
     this.fit(nodes);

@@ -304,8 +304,8 @@ export class Loader {
     this.changed(chart);
   }
 
-  // With many nodes, a query costs a message to each node, and a comparison brings the whole range, so charts with long
-  // buckets are polled less often.
+  // With many nodes, a query costs a message to each node, and a comparison brings the whole range,
+  // so charts with long buckets are polled less often.
   private due(chart: Chart, s: Situation): boolean {
     const every = s.nodes > MANY_NODES || s.sides ? Math.min(POLL_MOST_MS, chart.intervalMs / 2) : 0;
     return Date.now() - (this.polledAt.get(chart) ?? -Infinity) >= every;

@@ -1,5 +1,6 @@
-// Groups of nodes by their names, so that a heat map of 1,000 nodes can be read: n00100 to n00199 are n001‥. A group is
-// one row, the mean of its nodes; an open group has the rows of its nodes below it.
+// Groups of nodes by their names, so that a heat map of 1,000 nodes can be read: n00100 to n00199
+// are n001‥. A group is one row, the mean of its nodes; an open group has the rows of its nodes
+// below it.
 
 import { sorted, type Row } from './heatmap';
 import { compareNatural } from './lines';
@@ -16,7 +17,8 @@ function nameOf(host: string, digits: number): string {
   return `${before}${number.slice(0, Math.max(0, number.length - digits))}‥${after}`;
 }
 
-// Each group and its nodes; of as few digits as give at most GROUPS_MAX groups. Nodes without a number are groups alone.
+// Each group and its nodes; of as few digits as give at most GROUPS_MAX groups. Nodes without a
+// number are groups alone.
 export function groupsOf(hosts: string[]): Map<string, string[]> {
   for (let digits = 1; ; digits++) {
     const groups = new Map<string, string[]>();

@@ -1,8 +1,10 @@
 // The series of a band that lie far from the others: which they are, and their lines.
 //
-//   choice   none:I-avg of the metric in about four buckets: a mean for each series. Far is six robust deviations from
-//            the median; the three farthest are taken. 1,000 series: some 100 KB before gzip, once a minute live.
-//   lines    none:I-avg of each chosen series, in the chart's buckets: one request for a chart, to its nodes only.
+//   choice   none:I-avg of the metric in about four buckets: a mean for each series. Far is six
+//            robust deviations from the median; the three farthest are taken. 1,000 series: some
+//            100 KB before gzip, once a minute live.
+//   lines    none:I-avg of each chosen series, in the chart's buckets: one request for a chart, to
+//            its nodes only.
 
 import type { Chart } from './chart';
 import type { Column } from './columns';
@@ -15,7 +17,8 @@ export const OUTLIERS_MAX = 3;
 const SERIES_MIN = 9; // fewer are drawn as lines
 const SERIES_MAX = 2000; // a choice among more would transfer too many bytes
 const FAR = 6; // robust standard deviations
-const MAD_OF_NORMAL = 0.6745; // the median absolute deviation of normal noise, per standard deviation
+// the median absolute deviation of normal noise, per standard deviation
+const MAD_OF_NORMAL = 0.6745;
 const SPREAD_LEAST = 0.01; // of the median: nearly equal values have no outliers
 const CHOICE_MS = 60000; // between two choices of a live chart
 const LINES_MOST_MS = 15000; // between two requests for the lines of a live chart
@@ -118,7 +121,8 @@ export class OutliersData {
 
   private async lines(chart: Chart, s: Situation, all: Record<string, string>[], from: number): Promise<Line[] | undefined> {
     const questions = all.map((tags) => this.question(chart, chart.intervalMs, { ...s.filter, ...tags }));
-    // Leaves out lines with a tag that no expression can name: their queries would select other series, too.
+    // Leaves out lines with a tag that no expression can name: their queries would select other
+    // series, too.
     const sound = questions.filter((_, i) => braceable(all[i]!).length === Object.keys(all[i]!).length);
     const columns = sound.length ? await this.loader.guarded(() => this.source.query(sound, from, s.range.to)) : [];
     if (!columns) return undefined;

@@ -1,5 +1,5 @@
-// The overview of the whole run: one metric, annotations and restarts as ticks, and the range of the
-// charts below as a window that the user drags.
+// The overview of the whole run: one metric, annotations and restarts as ticks, and the range of
+// the charts below as a window that the user drags.
 
 import { h, onBrush, prepare, say } from './dom';
 import { gapMs, Line } from './lines';

@@ -186,7 +186,8 @@ export class Page {
     if (document.hidden && job.status) return;
     if (loader.open()) {
       const known = Promise.all([loader.guarded(() => source.status()), this.metricsData.request(job)]);
-      const soon = loader.guarded(() => source.nodes()); // asks each node, so it comes after the others
+      // This request asks each node, so it comes after the others.
+      const soon = loader.guarded(() => source.nodes());
       const [status, metrics] = await known;
       // The first charts do not wait until each node has answered.
       const first = status && metrics?.partial && !job.status && !this.view.runs.length;
@@ -258,7 +259,8 @@ export class Page {
   }
 
   private async loadFindings(): Promise<void> {
-    // Findings cost the server most, so they wait for the first charts, unless there are no metrics.
+    // Findings cost the server most, so they wait for the first charts, unless there are no
+    // metrics.
     const waiting = !this.charts.observed || this.charts.wanted().some((c) => !c.asked && !c.failed);
     if (!waiting || !this.job.metrics.length) await this.findings.load(this.job);
     this.showFindings();
@@ -564,8 +566,7 @@ export class Page {
   // Goes to the next finding or annotation on that side of the cross-hair.
   private goToMark(by: number): void {
     const range = this.range();
-    const centre = this.hover ?? (range.from + range.to) / 2;
-    const next = nextMark(this.events.annotations, this.findings.all, centre, by);
+    const next = nextMark(this.events.annotations, this.findings.all, this.hover ?? (range.from + range.to) / 2, by);
     if (!next) return;
     const half = (range.to - range.from) / 2;
     if (next.t < range.from || next.t > range.to) this.zoom({ from: next.t - half, to: next.t + half });

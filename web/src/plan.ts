@@ -2,10 +2,10 @@
 // the minimum and the maximum of each bucket beside its mean, so no peak is lost, however long the
 // range is.
 //
-//   few series    none:I-avg, none:I-min, none:I-max        a line and its spread, each
-//   many          p50:I-avg, min:I-min, max:I-max           the band of all of them, and their median;
-//                 p25:I-avg, p75:I-avg                      the quartiles, if there are few nodes
-//   a counter     none:I-last:rate, or p50, min and max     the change per second, bucket by bucket
+//   few series   none:I-avg, none:I-min, none:I-max      a line and its spread, each
+//   many         p50:I-avg, min:I-min, max:I-max         the band of all of them, and their median;
+//                p25:I-avg, p75:I-avg                    the quartiles, if there are few nodes
+//   a counter    none:I-last:rate, or p50, min and max   the change per second, bucket by bucket
 
 import type { Metric } from './source';
 import type { Range } from './model';
@@ -13,7 +13,8 @@ import type { Range } from './model';
 export const LINES_MAX = 8; // series that are drawn as single lines; more become a band
 export const LINES_ASKED_MAX = 64; // … if the user requests all lines
 
-// Buckets begin at whole multiples of the interval, and the interval is one that OpenTSDB can write.
+// Buckets begin at whole multiples of the interval, and the interval is one that OpenTSDB can
+// write.
 const INTERVALS_MS = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 15e3, 30e3, 60e3, 120e3, 300e3, 600e3, 900e3, 1800e3, 3600e3,
   7200e3, 10800e3, 21600e3, 43200e3, 86400e3,
@@ -39,7 +40,8 @@ export function aligned(range: Range, intervalMs: number): Range {
 // One query: series of a metric, in buckets. Its text is sonde's m= expression.
 export interface Question {
   metric: string;
-  aggregator: 'none' | 'p25' | 'p50' | 'p75' | 'min' | 'max' | 'avg' | 'sum'; // over series; 'none': each of them
+  // over series; 'none': each of them
+  aggregator: 'none' | 'p25' | 'p50' | 'p75' | 'min' | 'max' | 'avg' | 'sum';
   intervalMs: number;
   downsample: 'avg' | 'min' | 'max' | 'last';
   rate: boolean; // the change per second, without restarts of a counter

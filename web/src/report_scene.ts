@@ -1,5 +1,5 @@
-// What the report of a Dask cluster's tasks shows at the moment: the recording, the range of time, the
-// selected prefix and task, and the colours.
+// What the report of a Dask cluster's tasks shows at the moment: the recording, the range of time,
+// the selected prefix and task, and the colours.
 
 import { lanes, stretches, timesOf } from './report_data';
 import type { Lane, Packed, Stretch, Times } from './report_data';

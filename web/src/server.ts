@@ -31,7 +31,8 @@ export class ServerClock {
     const said = date ? Date.parse(date) : NaN;
     if (Number.isNaN(said)) return;
     const ahead = said - nowMs;
-    // A difference of up to a second comes from truncation; a larger one means that a clock was set.
+    // A difference of up to a second comes from truncation; a larger one means that a clock was
+    // set.
     if (this.aheadMs === null || ahead > this.aheadMs || ahead < this.aheadMs - 1500) this.aheadMs = ahead;
   }
 
@@ -42,9 +43,9 @@ export class ServerClock {
 }
 
 const NATIVE = 'sonde/v1/';
-// A query may take as long as the server allows. So after this time without an answer, the page asks
-// whether the server is healthy, which takes no time; if it does not say so in the same time, it has
-// stalled, and all requests have failed.
+// A query may take as long as the server allows. So after this time without an answer, the page
+// asks whether the server is healthy, which takes no time; if it does not say so in the same time,
+// it has stalled, and all requests have failed.
 const PATIENCE_MS = 5000;
 // A request that has been lost on the way, as by a proxy, never gets an answer.
 const SHORT_MS = 20000;
@@ -56,7 +57,8 @@ async function read<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw error instanceof DOMException ? error : new TypeError(String(error)); // DOMException: aborted
+    if (error instanceof DOMException) throw error; // aborted
+    throw new TypeError(String(error));
   }
 }
 
@@ -69,7 +71,8 @@ export class Watchdog {
     private readonly patienceMs = PATIENCE_MS,
   ) {}
 
-  // Runs `work`. Rejects with a TypeError, as fetch does without a server, if the server has stalled, or after limitMs.
+  // Runs `work`. Rejects with a TypeError, as fetch does without a server, if the server has
+  // stalled, or after limitMs.
   async watch<T>(limitMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const abort = new AbortController();
     const end = performance.now() + limitMs;

@@ -67,7 +67,8 @@ export interface Annotation {
   node: string;
   tags: Record<string, string>;
 }
-// A member that is slower than the others, or silent although they go on (docs/http.md, "Findings").
+// A member that is slower than the others, or silent although they go on (docs/http.md,
+// "Findings").
 export interface FindingAnswer {
   metric?: string;
   span?: string;

@@ -1,4 +1,5 @@
-// Spans as swim lanes, one group for each process (or rank, or node), nested by time; and a table of their names.
+// Spans as swim lanes, one group for each process (or rank, or node), nested by time; and a table
+// of their names.
 
 import type { Span } from './source';
 import { drawTimeAxis } from './axis';
