@@ -177,7 +177,8 @@ static struct cells *cells_of(struct communicator *c, size_t function)
 static double bytes_of(const char *type, size_t count)
 {
     const char *digits = type ? strpbrk(type, "123456789") : NULL;
-    return digits ? (double)count * (double)(strtoul(digits, NULL, 10) / 8) : 0;
+    size_t bytes = digits ? strtoul(digits, NULL, 10) / 8 : 0;
+    return (double)count * (double)bytes;
 }
 
 // Records the end of an operation. The caller holds its lock; the place becomes free.

@@ -216,9 +216,13 @@ int mode_locked(void)
 int mode_tight(void)
 {
     struct rlimit limit = {(rlim_t)number(0) << 20, (rlim_t)number(0) << 20}, now;
-    const int resource = (int)number(1) ? RLIMIT_FSIZE : RLIMIT_AS;
-    setrlimit(resource, &limit);
-    getrlimit(resource, &now);
+    if ((int)number(1)) {
+        setrlimit(RLIMIT_FSIZE, &limit);
+        getrlimit(RLIMIT_FSIZE, &now);
+    } else {
+        setrlimit(RLIMIT_AS, &limit);
+        getrlimit(RLIMIT_AS, &now);
+    }
     // qemu-user accepts a limit of the address space and ignores it.
     printf("limited=%d\n", now.rlim_cur == limit.rlim_cur);
     sonde_handle h = sonde_gauge("value", "");
