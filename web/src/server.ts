@@ -170,7 +170,10 @@ export class Server implements Source {
   private post<T>(path: string, body: object, headers: Record<string, string> = {}): Promise<T> {
     const key: Record<string, string> = this.sessionKey ? { 'X-Sonde-Session-Key': this.sessionKey } : {};
     const init = { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json', ...key, ...headers } };
-    return this.watchdog.watch(SHORT_MS, async (signal) => (await this.fetch(path, { ...init, signal })).json() as Promise<T>);
+    return this.watchdog.watch(SHORT_MS, async (signal) => {
+      const response = await this.fetch(path, { ...init, signal });
+      return read(() => response.json() as Promise<T>);
+    });
   }
 
   async query(questions: Question[], fromMs: number, toMs: number): Promise<Column[]> {
