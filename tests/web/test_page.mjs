@@ -328,6 +328,25 @@ test('1,000 nodes: each has its row and its numbers, and the charts are bands', 
   assert.deepEqual(page.said, []);
 });
 
+test('one metric of 2,000 series: a band at once, without a request for all lines', { timeout: 60000 }, async () => {
+  const made = folder();
+  await record(path.join(made, 'n1.sonde'), 'job1', 'n1', (w) => {
+    for (let rank = 0; rank < 2000; rank++) for (let i = 0; i < 3; i++) w.point('loss', { rank }, T + i * 1000, rank + i);
+  });
+  const server = await serve([made], ['replay=1']);
+  const page = await tab(b);
+  const sizes = [];
+  page.on('response', async (r) => r.url().includes('/query') && sizes.push((await r.body().catch(() => '')).length));
+  await page.goto(`${server.url}?token=${TOKEN}`);
+  await until(page, loaded);
+  const [chart] = (await drawn(page)).charts;
+  assert.deepEqual([chart.mode, chart.lines.length, chart.lines[0].low[0], chart.lines[0].high[0]], ['band', 1, 0, 1999]);
+  assert.match(await page.locator('figure').first().innerText(), /2000 series/);
+  assert.ok(sizes.length && Math.max(...sizes) < 20000, String(sizes));
+  assert.deepEqual(page.said, []);
+  await server.stop();
+});
+
 test('no data, then the first point; and no token', { timeout: 60000 }, async () => {
   const made = folder();
   const server = await serve([made]);

@@ -45,6 +45,11 @@ export class Job {
     return to - from < 1 ? { from: from - 500, to: from + 500 } : { from, to };
   }
 
+  // The mean number of series of a metric, on the server's own node.
+  seriesEach(): number {
+    return (this.status?.series ?? 0) / Math.max(1, this.metrics.length);
+  }
+
   empty(): boolean {
     return this.status !== null && this.status.points === 0 && firstOf(this.nodes, this.status) === undefined;
   }

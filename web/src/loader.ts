@@ -36,6 +36,7 @@ export interface Situation {
   filter: Record<string, string>;
   follows: boolean; // the range moves with the clock
   nodes: number;
+  seriesEach: number; // the mean number of series of a metric
   sides: Side[] | null; // two compared runs, at times of the first
 }
 
@@ -228,7 +229,8 @@ export class Loader {
     if (s.sides) return 'band';
     const known = chart.sourceSeries;
     if (chart.allLines && known <= LINES_ASKED_MAX) return 'lines';
-    if (!known) return s.nodes > LINES_MAX ? 'band' : 'lines';
+    // A wrong guess costs a second request, and all lines of thousands of series cost seconds.
+    if (!known) return s.nodes > LINES_MAX || s.seriesEach > LINES_ASKED_MAX ? 'band' : 'lines';
     return known > LINES_MAX ? 'band' : 'lines';
   }
 

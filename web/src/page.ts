@@ -328,6 +328,7 @@ export class Page {
       filter: this.view.filter,
       follows: this.job.live && !this.view.range,
       nodes: this.job.nodes.length,
+      seriesEach: this.job.seriesEach(),
       sides: this.sides,
     };
   }
@@ -559,8 +560,7 @@ export class Page {
   // The centre for zooming with keys: the cross-hair.
   private centre(): number {
     const range = this.range();
-    if (this.hover === null) return 0.5;
-    return Math.min(1, Math.max(0, (this.hover - range.from) / (range.to - range.from)));
+    return this.hover === null ? 0.5 : Math.min(1, Math.max(0, (this.hover - range.from) / (range.to - range.from)));
   }
 
   // Goes to the next finding or annotation on that side of the cross-hair.
