@@ -104,6 +104,7 @@ class Outside(Place):
     def test_modulefile(self):
         """Wherever the installation is, the module leads to its command and its libraries."""
         script = """
+            unset PKG_CONFIG_PATH CMAKE_PREFIX_PATH PYTHONPATH
             change() { eval "$("$0" sh "$1" sonde)"; }
             change load && command -v sonde && printf "%s\n" "$PKG_CONFIG_PATH" "$CMAKE_PREFIX_PATH" "$PYTHONPATH"
             change unload && printf "%s\n" "$PKG_CONFIG_PATH" "$CMAKE_PREFIX_PATH" "$PYTHONPATH"
