@@ -1,19 +1,12 @@
-// calls WHAT COUNT: prints the nanoseconds of processor time per call of a loop. Other programs on
-// the machine hardly change this time.
+// calls WHAT COUNT: prints the nanoseconds of processor time per call of a loop.
+#include "measure.h"
+
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
-}
 
 int main(int argc, char **argv)
 {
@@ -25,13 +18,13 @@ int main(int argc, char **argv)
     int fd = file ? fileno(file) : -1;
     if (fd < 0 || pwrite(fd, &byte, 1, 0) != 1)
         return 1;
-    double begin = now_ns();
+    double begin = now_ns(CLOCK_PROCESS_CPUTIME_ID);
     for (long i = 0; i < count; i++) {
         if (strcmp(argv[1], "pread") == 0 && pread(fd, &byte, 1, 0) != 1)
             return 1;
         if (strcmp(argv[1], "fwrite") == 0 && fwrite(&byte, 1, 1, file) != 1)
             return 1;
     }
-    printf("%.2f\n", (now_ns() - begin) / (double)count);
+    printf("%.2f\n", (now_ns(CLOCK_PROCESS_CPUTIME_ID) - begin) / (double)count);
     return 0;
 }

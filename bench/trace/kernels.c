@@ -1,24 +1,17 @@
 // kernels kernel|region COUNT: the processor time of the calls that Kokkos makes for a kernel or a
 // region, in ns. Loads the tools library as Kokkos does; without one, makes no calls.
+#include "measure.h"
+
 #include <dlfcn.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static void (*init)(int, uint64_t, uint32_t, void *);
 static void (*begin_kernel)(const char *, uint32_t, uint64_t *);
 static void (*end_kernel)(uint64_t);
 static void (*push)(const char *);
 static void (*pop)(void);
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static void kernels(int count)
 {
@@ -58,10 +51,6 @@ int main(int count, char **arguments)
         init(0, 20211015, 0, NULL);
     }
     void (*loop)(int) = strcmp(arguments[1], "region") == 0 ? regions : kernels;
-    int calls = atoi(arguments[2]);
-    loop(calls);
-    double begin = now_ns();
-    loop(calls);
-    printf("%.1f\n", (now_ns() - begin) / calls);
+    measure(loop, atoi(arguments[2]));
     return 0;
 }

@@ -1,17 +1,11 @@
 // messages WHAT COUNT: rank 0 prints the nanoseconds per call of a loop of MPI calls. For `self`,
 // which uses one rank, it is processor time. trace.py builds it with the compiler of each MPI.
+#include "measure.h"
+
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double now_ns(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
-}
 
 int main(int argc, char **argv)
 {

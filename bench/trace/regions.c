@@ -1,16 +1,9 @@
 // regions region|barrier COUNT: the processor time of an OpenMP region or barrier of one thread, in
 // ns. One thread waits for no other, so this is the cost of the calls alone.
-#include <stdio.h>
+#include "measure.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static void regions(int count)
 {
@@ -33,10 +26,6 @@ int main(int count, char **arguments)
     if (count != 3)
         return 2;
     void (*loop)(int) = strcmp(arguments[1], "region") == 0 ? regions : barriers;
-    int calls = atoi(arguments[2]);
-    loop(calls);
-    double begin = now_ns();
-    loop(calls);
-    printf("%.1f\n", (now_ns() - begin) / calls);
+    measure(loop, atoi(arguments[2]));
     return 0;
 }

@@ -10,11 +10,12 @@
 // not recorded; only their number is (io_uncounted_calls).
 #include "trace/counter.h"
 #include "trace/io.h"
+#include "trace/limits.h"
+#include "trace/spin.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -73,9 +74,7 @@ static uint64_t begin_alone(void)
     if (alone++)
         return 0;
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof all);
-    // Acquire: changes by the last holder of the lock are visible to us.
-    while (atomic_flag_test_and_set_explicit(&adding, memory_order_acquire))
-        sched_yield();
+    spin_lock(&adding);
     return before;
 }
 
@@ -83,8 +82,7 @@ static void end_alone(uint64_t before)
 {
     if (--alone)
         return;
-    // Release: the next holder of the lock reads all that this one has changed.
-    atomic_flag_clear_explicit(&adding, memory_order_release);
+    spin_unlock(&adding);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
 }
 
@@ -533,8 +531,7 @@ static void after_fork_in_child(void)
 
 __attribute__((constructor)) static void begin(void)
 {
-    const char *level = secure_getenv("SONDE_LEVEL");
-    io_off = !secure_getenv("SONDE_SOCKET") || (level && strcmp(level, "0") == 0);
+    io_off = trace_is_off();
     if (!io_off)
         pthread_atfork(NULL, NULL, after_fork_in_child);
 }

@@ -7,6 +7,7 @@
 // they would slow the program down.
 #include "trace/counter.h"
 #include "trace/kokkos.h"
+#include "trace/limits.h"
 #include "trace/names.h"
 #include "trace/timing.h"
 
@@ -18,7 +19,6 @@ enum {
     PLACES = 1024, // kernels and fences that run at the same time
     NONE = PLACES, // the id of one without a place
     DEPTH_MAX = 64,
-    SPANS_MAX = 10000, // of a region in a process
 };
 
 struct place {
@@ -195,8 +195,7 @@ void kokkosp_push_profile_region(const char *name)
     struct region *region = &thread->stack[thread->depth - 1];
     struct name_cells *cells = names_find(&regions, name, NULL);
     *region = (struct region){.cells = cells};
-    if (atomic_load_explicit(&cells->spans, memory_order_relaxed) < SPANS_MAX) {
-        atomic_fetch_add_explicit(&cells->spans, 1, memory_order_relaxed);
+    if (trace_may_span(&cells->spans)) {
         const struct sonde_span *around = thread->depth > 1 ? &region[-1].span : NULL;
         region->span =
             sonde_span_open(name_of(cells), NULL, 0, around && around->id ? around : NULL);
@@ -284,9 +283,7 @@ void kokkosp_request_tool_settings(uint32_t count, struct kokkos_settings *setti
 void kokkosp_init_library(int sequence, uint64_t version, uint32_t devices, void *info)
 {
     (void)sequence, (void)version, (void)devices, (void)info;
-    const char *level = secure_getenv("SONDE_LEVEL");
-    off = !secure_getenv("SONDE_SOCKET") || (level && strcmp(level, "0") == 0);
-    off = off || pthread_key_create(&thread_key, free_thread) != 0;
+    off = trace_is_off() || pthread_key_create(&thread_key, free_thread) != 0;
     if (!off)
         uncounted = counter_define("kokkos_uncounted", "",
                                    "kernels and fences beyond the number that can run at the same "

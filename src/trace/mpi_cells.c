@@ -5,13 +5,14 @@
 // Each thread caches the labels of the last handles. MPI_Comm_free and MPI_Comm_set_name make all
 // threads look the labels up again.
 #include "trace/counter.h"
+#include "trace/limits.h"
 #include "trace/mpi.h"
+#include "trace/spin.h"
 
 #include "sonde.h"
 
 #include <dlfcn.h>
 #include <link.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,9 +118,8 @@ static void find_library(void)
 
 __attribute__((constructor)) static void start(void)
 {
-    const char *level = secure_getenv("SONDE_LEVEL");
     snprintf(other->label, LABEL_BYTES, "%s", "other");
-    off = !secure_getenv("SONDE_SOCKET") || (level && strcmp(level, "0") == 0);
+    off = trace_is_off();
 }
 
 // ---- communicators
@@ -151,9 +151,7 @@ static void make_label(word handle, int size, char label[LABEL_BYTES])
 static struct mpi_comm *comm_of_label(const char label[LABEL_BYTES])
 {
     struct mpi_comm *found = NULL;
-    // Acquire: the communicators that the last holder of the lock has added are complete.
-    while (atomic_flag_test_and_set_explicit(&adding, memory_order_acquire))
-        sched_yield();
+    spin_lock(&adding);
     for (int i = 0; i < comm_count && !found; i++)
         if (strcmp(comms[i].label, label) == 0)
             found = &comms[i];
@@ -161,8 +159,7 @@ static struct mpi_comm *comm_of_label(const char label[LABEL_BYTES])
         found = &comms[comm_count++];
         memcpy(found->label, label, LABEL_BYTES);
     }
-    // Release: the next holder of the lock reads this communicator complete.
-    atomic_flag_clear_explicit(&adding, memory_order_release);
+    spin_unlock(&adding);
     return found ? found : other;
 }
 

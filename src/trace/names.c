@@ -1,8 +1,8 @@
 // names.c - tables of names, open hash tables that only grow.
 #include "trace/names.h"
 #include "trace/counter.h"
+#include "trace/spin.h"
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,9 +64,7 @@ __attribute__((noinline, cold)) static struct name_cells *add(struct name_table 
     // Acquire: a count above NAMES_MAX comes with the handles of `other`.
     if (atomic_load_explicit(&table->count, memory_order_acquire) > NAMES_MAX)
         return &table->other;
-    // Acquire: the holder of the lock reads all that earlier holders have changed.
-    while (atomic_flag_test_and_set_explicit(&adding, memory_order_acquire))
-        sched_yield();
+    spin_lock(&adding);
     for (size_t i = slot_of(name, size, second); !found; i++) {
         struct name_cells *cells = &table->slots[i % NAMES_SLOTS];
         const char *known = atomic_load_explicit(&cells->name, memory_order_relaxed);
@@ -75,8 +73,7 @@ __attribute__((noinline, cold)) static struct name_cells *add(struct name_table 
         else if (is(known, cells, name, size, second))
             found = cells;
     }
-    // Release: the next holder of the lock reads all that this one has changed.
-    atomic_flag_clear_explicit(&adding, memory_order_release);
+    spin_unlock(&adding);
     return found;
 }
 

@@ -5,9 +5,10 @@
 // when all channels have ended. The time includes the waiting for other ranks.
 #include "base/clock.h"
 #include "trace/counter.h"
+#include "trace/limits.h"
 #include "trace/nccl.h"
+#include "trace/spin.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +20,6 @@ enum {
     LABEL_BYTES = 64,
     OPERATIONS = 1024, // on the way at the same time
     CHANNELS_MAX = 64,
-    SPANS_MAX = 10000, // of an operation of a communicator
 };
 static const int64_t lost_after_ns =
     INT64_C(60000000000); // then an operation's place is free again
@@ -71,18 +71,6 @@ static struct operation operations[OPERATIONS];
 static _Atomic unsigned next_operation;
 static sonde_handle uncounted, untimed;
 
-// Acquire and release: the holder of the lock reads all that earlier holders have changed.
-static void lock(atomic_flag *flag)
-{
-    while (atomic_flag_test_and_set_explicit(flag, memory_order_acquire))
-        sched_yield();
-}
-
-static void unlock(atomic_flag *flag)
-{
-    atomic_flag_clear_explicit(flag, memory_order_release);
-}
-
 // ---- communicators
 
 static struct communicator *find_communicator(const char *label, const char *rank)
@@ -104,19 +92,18 @@ static int init(void **context, int *mask, const char *name, uint64_t hash, int 
 {
     (void)hash, (void)nodes, (void)log;
     char label[LABEL_BYTES], text[12];
-    const char *level = secure_getenv("SONDE_LEVEL");
     if (!context || !mask)
         return NCCL_SUCCESS;
     *context = NULL;
     *mask = 0;
-    if (!secure_getenv("SONDE_SOCKET") || (level && strcmp(level, "0") == 0))
+    if (trace_is_off())
         return NCCL_SUCCESS;
     if (name && name[0])
         snprintf(label, sizeof label, "%s", name);
     else
         snprintf(label, sizeof label, "size-%d", ranks);
     snprintf(text, sizeof text, "%d", rank);
-    lock(&adding);
+    spin_lock(&adding);
     if (!uncounted) {
         uncounted = counter_define("nccl_uncounted", "",
                                    "operations beyond those that can be on the way", NULL, 0);
@@ -124,7 +111,7 @@ static int init(void **context, int *mask, const char *name, uint64_t hash, int 
             counter_define("nccl_untimed", "", "operations whose end NCCL did not report", NULL, 0);
     }
     *context = find_communicator(label, text);
-    unlock(&adding);
+    spin_unlock(&adding);
     *mask = NCCL_COLLECTIVE | NCCL_MESSAGE | NCCL_KERNEL_CHANNEL;
     return NCCL_SUCCESS;
 }
@@ -164,9 +151,9 @@ static struct cells *cells_of(struct communicator *c, size_t function)
     struct cells *cells = &c->cells[function];
     // Acquire: if the cells are defined, their handles are set.
     if (__builtin_expect(!atomic_load_explicit(&cells->defined, memory_order_acquire), 0)) {
-        lock(&adding);
+        spin_lock(&adding);
         define(cells, c, function < FUNCTIONS ? functions[function] : "other");
-        unlock(&adding);
+        spin_unlock(&adding);
     }
     return cells;
 }
@@ -187,7 +174,7 @@ static void complete(struct operation *o)
     bool gpu = o->gpu_begin && o->gpu_end >= o->gpu_begin;
     int64_t took = gpu ? (int64_t)(o->gpu_end - o->gpu_begin) : o->last - o->first;
     sonde_add(o->cells->seconds, (double)took / 1e9);
-    if (atomic_fetch_add_explicit(&o->cells->spans, 1, memory_order_relaxed) < SPANS_MAX) {
+    if (trace_may_span(&o->cells->spans)) {
         // The thread of NCCL that notices the end does so at most some ms later.
         int64_t end = clock_realtime_ns() - (clock_monotonic_ns() - o->last);
         char bytes[24];
@@ -203,14 +190,13 @@ static void complete(struct operation *o)
         if (count == 3 && o->algorithm && o->protocol)
             count += 2;
         sonde_span_at(o->function, end - took, end, tags, count);
-    } else {
-        atomic_fetch_sub_explicit(&o->cells->spans, 1, memory_order_relaxed);
     }
     // Release: the next user of the place writes after this one has read.
     atomic_store_explicit(&o->begin, 0, memory_order_release);
 }
 
-// Takes a place whose operation has ended, or NCCL has forgotten. NULL: there is none.
+// Takes a place that is free, or whose operation NCCL has not ended for a minute. Returns NULL if
+// there is none.
 static struct operation *take_place(void)
 {
     int64_t now = clock_monotonic_ns();
@@ -243,7 +229,7 @@ static void *start_operation(struct communicator *c, const char *name, double by
         sonde_add(uncounted, 1);
         return NULL;
     }
-    lock(&o->lock);
+    spin_lock(&o->lock);
     o->own = (struct channel){0};
     o->enqueued = false;
     o->channels = channels < CHANNELS_MAX ? channels : CHANNELS_MAX;
@@ -258,7 +244,7 @@ static void *start_operation(struct communicator *c, const char *name, double by
     o->first = o->last = 0;
     for (size_t i = 0; i < CHANNELS_MAX; i++)
         o->parts[i] = (struct channel){.operation = o};
-    unlock(&o->lock);
+    spin_unlock(&o->lock);
     return o;
 }
 
@@ -274,7 +260,7 @@ static void *start_channel(void *parent, uint8_t number, uint64_t gpu_ns)
     struct operation *o = is_operation(parent) ? parent : NULL;
     if (!o || number >= CHANNELS_MAX)
         return NULL;
-    lock(&o->lock);
+    spin_lock(&o->lock);
     struct channel *part = &o->parts[number];
     bool known = atomic_load_explicit(&o->begin, memory_order_relaxed) && part->operation;
     if (known) {
@@ -286,7 +272,7 @@ static void *start_channel(void *parent, uint8_t number, uint64_t gpu_ns)
         if (gpu_ns && (!o->gpu_begin || gpu_ns < o->gpu_begin))
             o->gpu_begin = gpu_ns;
     }
-    unlock(&o->lock);
+    spin_unlock(&o->lock);
     return known ? part : NULL;
 }
 
@@ -335,7 +321,7 @@ static int stop_event(void *handle)
     if (!part)
         return NCCL_SUCCESS;
     struct operation *o = part->operation ? part->operation : handle;
-    lock(&o->lock);
+    spin_lock(&o->lock);
     if (!part->operation)
         o->enqueued = true;
     else if (part->running)
@@ -343,7 +329,7 @@ static int stop_event(void *handle)
     if (o->enqueued && o->ended && o->ended >= o->channels &&
         atomic_load_explicit(&o->begin, memory_order_relaxed))
         complete(o);
-    unlock(&o->lock);
+    spin_unlock(&o->lock);
     return NCCL_SUCCESS;
 }
 

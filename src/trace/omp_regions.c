@@ -8,14 +8,15 @@
 // worker that wakes after the record has been used again cannot know the time; such waits are
 // counted as uncounted.
 #include "trace/counter.h"
+#include "trace/limits.h"
 #include "trace/omp.h"
+#include "trace/spin.h"
 #include "trace/timing.h"
 
 #include "sonde.h"
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -67,18 +68,6 @@ static atomic_flag defining = ATOMIC_FLAG_INIT;
 static _Atomic uint64_t last_serial;
 static __thread struct thread *self;
 
-// Acquire and release: the holder of the lock reads all that earlier holders have changed.
-static void lock(void)
-{
-    while (atomic_flag_test_and_set_explicit(&defining, memory_order_acquire))
-        sched_yield();
-}
-
-static void unlock(void)
-{
-    atomic_flag_clear_explicit(&defining, memory_order_release);
-}
-
 static struct thread *this_thread(void)
 {
     if (__builtin_expect(!self, 0))
@@ -124,7 +113,7 @@ static size_t slot_of(const void *code)
 __attribute__((noinline, cold)) static struct region *add_region(const void *code)
 {
     struct region *found = NULL;
-    lock();
+    spin_lock(&defining);
     for (size_t i = slot_of(code); !found; i++) {
         struct region *region = &regions[i % SLOTS];
         const void *here = atomic_load_explicit(&region->code, memory_order_relaxed);
@@ -144,7 +133,7 @@ __attribute__((noinline, cold)) static struct region *add_region(const void *cod
     }
     if (found == &other_region && !found->count)
         define_region(found, "other");
-    unlock();
+    spin_unlock(&defining);
     return found;
 }
 
@@ -213,7 +202,7 @@ __attribute__((noinline, cold)) static void define_waits(unsigned number)
     if (number < THREADS_MAX)
         snprintf(text, sizeof text, "%u", number);
     const struct sonde_tag tags[] = {{"thread", text}};
-    lock();
+    spin_lock(&defining);
     struct waits *w = &waits[number];
     w->count =
         counter_define("omp_barrier_waits", "", "times that threads entered a barrier", tags, 1);
@@ -221,7 +210,7 @@ __attribute__((noinline, cold)) static void define_waits(unsigned number)
         counter_define("omp_barrier_seconds", "seconds", "time of threads in barriers", tags, 1);
     // Release: a thread that reads `defined` also reads the handles.
     atomic_store_explicit(&w->defined, true, memory_order_release);
-    unlock();
+    spin_unlock(&defining);
 }
 
 static bool is_barrier(int kind)
@@ -322,7 +311,5 @@ struct ompt_tool *ompt_start_tool(unsigned version, const char *runtime)
 {
     static struct ompt_tool tool = {initialize, finalize, {0}};
     (void)version, (void)runtime;
-    const char *level = secure_getenv("SONDE_LEVEL");
-    bool off = !secure_getenv("SONDE_SOCKET") || (level && strcmp(level, "0") == 0);
-    return off ? NULL : &tool;
+    return trace_is_off() ? NULL : &tool;
 }
