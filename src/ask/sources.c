@@ -38,10 +38,15 @@ struct source {
     uint64_t points, points_version; // cached; points_version 0: not counted yet
 };
 
+// A path that the user gave.
+struct root {
+    char *path;
+    bool is_folder; // at the last scan
+};
+
 struct sources {
     pthread_mutex_t lock;
-    char **roots;
-    bool *is_folder; // of each root, at the last scan
+    struct root *roots;
     size_t root_count;
     struct source **files;
     size_t count, capacity, left_out;
@@ -244,15 +249,14 @@ static void look(struct sources *s)
     for (size_t i = 0; i < s->count; i++)
         s->files[i]->seen = false;
     for (size_t i = 0; i < s->root_count; i++) {
+        struct root *root = &s->roots[i];
         struct stat st;
-        s->is_folder[i] = false;
-        if (stat(s->roots[i], &st) != 0)
-            continue;
-        s->is_folder[i] = S_ISDIR(st.st_mode);
-        if (s->is_folder[i])
-            take_folder(s, s->roots[i], s->runs);
-        else
-            take(s, s->roots[i], &st);
+        bool exists = stat(root->path, &st) == 0;
+        root->is_folder = exists && S_ISDIR(st.st_mode);
+        if (root->is_folder)
+            take_folder(s, root->path, s->runs);
+        else if (exists)
+            take(s, root->path, &st);
     }
     open_files(s);
     size_t kept = 0;
@@ -281,8 +285,8 @@ static bool has_news(const struct sources *s)
         return true;
     for (size_t i = 0; i < s->root_count; i++) {
         struct stat st;
-        if (s->is_folder[i] &&
-            (stat(s->roots[i], &st) != 0 ||
+        if (s->roots[i].is_folder &&
+            (stat(s->roots[i].path, &st) != 0 ||
              st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec >= s->looked_realtime_ns - TICK_NS))
             return true;
     }
@@ -294,15 +298,9 @@ int sources_create(const char *const *paths, size_t count, bool runs, struct sou
 {
     struct sources *s = calloc(1, sizeof *s);
     *out = NULL;
-    if (s) {
+    if (s)
         s->roots = calloc(count ? count : 1, sizeof *s->roots);
-        s->is_folder = calloc(count ? count : 1, sizeof *s->is_folder);
-    }
-    if (!s || !s->roots || !s->is_folder) {
-        if (s) {
-            free(s->roots);
-            free(s->is_folder);
-        }
+    if (!s || !s->roots) {
         free(s);
         return error_set(e, -ENOMEM, "no memory for the list of files");
     }
@@ -313,8 +311,8 @@ int sources_create(const char *const *paths, size_t count, bool runs, struct sou
         error_set(e, rc, "no memory for the list of files");
     for (size_t i = 0; i < count && !rc; i++) {
         // Resolve the path, so a folder that is given twice in two spellings counts once.
-        s->roots[i] = realpath(paths[i], NULL);
-        if (s->roots[i])
+        s->roots[i].path = realpath(paths[i], NULL);
+        if (s->roots[i].path)
             s->root_count++;
         else
             rc = error_set(e, -errno, "cannot open %s: %s", paths[i], strerror(errno));
@@ -345,12 +343,11 @@ void sources_destroy(struct sources *s)
     for (size_t i = 0; i < s->count; i++)
         release(s->files[i]);
     for (size_t i = 0; i < s->root_count; i++)
-        free(s->roots[i]);
+        free(s->roots[i].path);
     query_cache_destroy(s->cache);
     pthread_mutex_destroy(&s->lock);
     free(s->files);
     free(s->roots);
-    free(s->is_folder);
     free(s);
 }
 
