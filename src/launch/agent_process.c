@@ -17,9 +17,13 @@ int agent_process_command(struct agent_process *a, const struct job *job, struct
     *c = (struct child_command){0};
     snprintf(a->socket, sizeof a->socket, "%s/agent.sock", job->folder);
     // No program knows a socket that did not exist. A killed launcher leaves its socket.
-    bool new_socket = a->starts == 0 && access(a->socket, F_OK) != 0;
-    if (a->starts++ == 0 && (a->listening = agent_socket_open(a->socket, e)) < 0)
-        return a->listening;
+    bool new_socket = false;
+    if (a->starts++ == 0) {
+        new_socket = access(a->socket, F_OK) != 0;
+        a->listening = agent_socket_open(a->socket, e);
+        if (a->listening < 0)
+            return a->listening;
+    }
     child_command_add(c, "sonde");
     child_command_add(c, "agent");
     child_command_add(c, "--folder=%s", job->folder);

@@ -29,8 +29,9 @@ static const struct trace_variable
     tool_libraries = {"OMP_TOOL_LIBRARIES", NULL, ':', ":", true},
     // Kokkos loads only the first one. Versions before 3.7 read the old name.
     kokkos_tools = {"KOKKOS_TOOLS_LIBS", "KOKKOS_PROFILE_LIBRARY", ';', ";", true},
-    // Python runs only the first sitecustomize that it finds, and ours runs the next one.
+    // NCCL loads one library only.
     profiler_plugin = {"NCCL_PROFILER_PLUGIN", NULL, 0, "", true},
+    // Python runs only the first sitecustomize that it finds, and ours runs the next one.
     python_path = {"PYTHONPATH", NULL, ':', ":", false};
 static const struct trace_variable *const variables[] = {&preload, &tool_libraries, &kokkos_tools,
                                                          &profiler_plugin, &python_path};

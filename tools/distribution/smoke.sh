@@ -54,14 +54,14 @@ sonde=$prefix/bin/sonde
 "$sonde" doctor >doctor || true
 
 # Queries return the emitted values, from the running job and from its recording.
-"$sonde" run -q -- sh -c "for v in 1 2 3; do echo loss \$v; done | '$sonde' put && '$sonde' query --csv avg:0all-sum:loss" >live 2>&1 || failed "a query of the running job: $(cat live)"
-grep -q ',6[[:space:]]*$' live || failed "a query of the running job: $(cat live)"
+"$sonde" run -q -- sh -c "for v in 1 2 3; do echo loss \$v; done | '$sonde' put && '$sonde' query --csv avg:0all-sum:loss" >live 2>&1 &&
+    grep -q ',6[[:space:]]*$' live || failed "a query of the running job: $(cat live)"
 "$sonde" query --csv avg:0all-sum:loss | grep -q ',6[[:space:]]*$' || failed "a query of the recording"
 "$sonde" query --list | grep -q '^ *cpu_percent' || failed "no metrics of the node"
 did "sonde run"
 "$sonde" run -q --tls-cert "$source/cert.pem" --tls-key "$source/key.pem" -- \
-    sh -c "'$sonde' put loss 5 && '$sonde' query --csv avg:0all-sum:loss" >live 2>&1 || failed "a query over HTTPS: $(cat live)"
-grep -q ',5[[:space:]]*$' live || failed "a query over HTTPS: $(cat live)"
+    sh -c "'$sonde' put loss 5 && '$sonde' query --csv avg:0all-sum:loss" >live 2>&1 &&
+    grep -q ',5[[:space:]]*$' live || failed "a query over HTTPS: $(cat live)"
 did HTTPS
 "$sonde" run -q --trace io -- cat "$source/hello.c" >/dev/null
 "$sonde" query --list | grep -q 'io_' || failed "--trace io recorded nothing"

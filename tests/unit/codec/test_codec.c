@@ -154,7 +154,7 @@ static void find_sets(void)
         sets[n_sets++] = codec_kernels();
 #if defined __x86_64__
     if (strcmp(codec_kernels()->name, "avx512") == 0) // old compilers cannot build that set
-        sets[n_sets++] = &codec_kernels_avx2;         // what has AVX-512 has AVX2
+        sets[n_sets++] = &codec_kernels_avx2;         // a processor with AVX-512 has AVX2
 #endif
 }
 
