@@ -131,14 +131,19 @@ export async function ask(url, pathname, token, body) {
 export async function proxy(port, prefix) {
   const sockets = new Set();
   let held = null; // requests that wait for an answer; null if requests are answered at once
+  let stallAt = null; // stalls at the first request whose path contains this
   let loggedOut = false;
   const handle = (request, response) => {
     if (loggedOut) {
       response.writeHead(200, { 'Content-Type': 'text/html' }).end('<!doctype html><title>Log in</title>');
       return;
     }
+    if (stallAt && request.url.includes(stallAt)) {
+      stallAt = null;
+      held ??= [];
+    }
     if (held) {
-      held.push(() => handle(request, response));
+      held.push({ path: request.url, answer: () => handle(request, response) });
       return;
     }
     if (!request.url.startsWith(prefix)) {
@@ -177,13 +182,15 @@ export async function proxy(port, prefix) {
   await open();
   atEnd(close);
   const stall = () => (held = []);
+  const stallWith = (path) => (stallAt = path);
+  const waiting = () => (held ?? []).map((r) => r.path);
   const goOn = () => {
     const all = held;
     held = null;
-    for (const answer of all) answer();
+    for (const r of all) r.answer();
   };
   const logOut = (out) => (loggedOut = out);
-  return { url: `http://127.0.0.1:${own}${prefix}`, open, close, stall, goOn, logOut };
+  return { url: `http://127.0.0.1:${own}${prefix}`, open, close, stall, stallWith, waiting, goOn, logOut };
 }
 
 export async function browser() {

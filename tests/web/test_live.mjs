@@ -110,6 +110,21 @@ test('a server that accepts requests and does not answer: the page says since wh
   assert.deepEqual(page.said.filter((s) => !/Failed to load resource/.test(s)), []);
 });
 
+test('a server that stalls in the midst of the requests: the page says so before it sends others', { timeout: 90000 }, async () => {
+  const sim = start(process.env.SONDE, ['simulate', '--nodes', '2', '--metrics', '6', '--history', '60', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
+  const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
+  const between = await proxy(new URL(url).port, '/');
+  const page = await tab(b);
+  between.stallWith('/sonde/v1/annotations?');
+  await page.goto(`${between.url}?token=${token}`);
+  await until(page, () => document.documentElement.dataset.connection === 'lost');
+  const paths = between.waiting();
+  assert.ok(paths.some((p) => p.includes('/annotations?')), paths.join());
+  assert.deepEqual(paths.filter((p) => /query|session|status/.test(p)), []);
+  between.goOn();
+  await until(page, ok);
+});
+
 test('a proxy that answers with its login page, and a server with an unknown answer: the page goes on', { timeout: 90000 }, async () => {
   const sim = start(process.env.SONDE, ['simulate', '--nodes', '2', '--metrics', '6', '--history', '60', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
   const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);

@@ -1,6 +1,6 @@
 // The first line: the job, its state, its nodes; and the controls.
 
-import { firstOf, Job, lastOf } from './job';
+import type { Job } from './job';
 import type { Run } from './source';
 import { h, say } from './dom';
 import * as format from './format';
@@ -54,8 +54,8 @@ export class Header {
     this.parts.command!.title = run?.command ?? '';
     say(this.parts.state!, state.text);
     this.parts.state!.dataset.kind = state.kind;
-    const start = run ? run.start_ns : firstOf(nodes, status);
-    const end = run?.end_ns ?? (f.live ? now * 1e6 : lastOf(nodes, status));
+    const start = run ? run.start_ns : f.first;
+    const end = run?.end_ns ?? (f.live ? now * 1e6 : f.last);
     say(this.parts.elapsed!, start && end ? format.duration(Math.max(0, (end - start) / 1e9)) : '');
     say(this.parts.restarts!, restarts ? `${restarts} restart${restarts > 1 ? 's' : ''}` : '');
     const missing = status.missing ?? [];

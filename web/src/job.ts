@@ -1,5 +1,6 @@
 // The state of the job: its status, nodes and metrics, from the last request.
 
+import { compareNatural } from './lines';
 import type { Range } from './model';
 import type { Metric, Node, Status } from './source';
 
@@ -12,13 +13,18 @@ export class Job {
   pointsPerSecond = 0;
   // the newest point of each node, also of a missing one
   readonly lastOf = new Map<string, number>();
+  // the first and the last point of all nodes, nanoseconds
+  first: number | undefined;
+  last: number | undefined;
   private pointsBefore: { at: number; points: number } | null = null;
 
   // `now`: the source's clock, milliseconds.
   takeStatus(status: Status, nodes: Node[], now: number): void {
     this.status = status;
     for (const n of nodes) if (n.last_ns !== undefined) this.lastOf.set(n.host, n.last_ns / 1e6);
-    this.nodes = nodes.sort((a, b) => a.host.localeCompare(b.host, 'en', { numeric: true }));
+    this.nodes = nodes.sort((a, b) => compareNatural(a.host, b.host));
+    this.first = least([...nodes.map((n) => n.first_ns), status.first_ns]);
+    this.last = most([...nodes.map((n) => n.last_ns), status.last_ns]);
     const connected = status.hub?.nodes.some((n) => n.connected) ?? false;
     const ended = status.runs.length > 0 && status.runs.every((r) => r.end_ns !== undefined);
     this.live = !ended && (connected || nodes.some((n) => n.state === 'live'));
@@ -36,8 +42,7 @@ export class Job {
 
   // From the first point to the last, or to now.
   whole(now: number): Range {
-    const first = firstOf(this.nodes, this.status);
-    const last = lastOf(this.nodes, this.status);
+    const { first, last } = this;
     if (first === undefined) return { from: now - 60000, to: now };
     const to = this.live ? Math.max(now, (last ?? 0) / 1e6) : last! / 1e6;
     const from = first / 1e6;
@@ -51,7 +56,7 @@ export class Job {
   }
 
   empty(): boolean {
-    return this.status !== null && this.status.points === 0 && firstOf(this.nodes, this.status) === undefined;
+    return this.status !== null && this.status.points === 0 && this.first === undefined;
   }
 
   has(metric: string): boolean {
@@ -110,13 +115,10 @@ export function connectedNodes(status: Status): Node[] {
   return [...new Set([...own, ...others])].map((host) => ({ host, job, state: 'live', series: 0, first_ns, last_ns }));
 }
 
-// The first and the last point of all nodes, nanoseconds.
-export function firstOf(nodes: Node[], status: Status | null): number | undefined {
-  const all = [...nodes.map((n) => n.first_ns), status?.first_ns].filter((t): t is number => t !== undefined);
-  return all.length ? Math.min(...all) : undefined;
+function least(times: (number | undefined)[]): number | undefined {
+  return times.reduce((a, b) => (a === undefined || (b !== undefined && b < a) ? b : a), undefined);
 }
 
-export function lastOf(nodes: Node[], status: Status | null): number | undefined {
-  const all = [...nodes.map((n) => n.last_ns), status?.last_ns].filter((t): t is number => t !== undefined);
-  return all.length ? Math.max(...all) : undefined;
+function most(times: (number | undefined)[]): number | undefined {
+  return times.reduce((a, b) => (a === undefined || (b !== undefined && b > a) ? b : a), undefined);
 }

@@ -23,6 +23,13 @@ export function tagKey(tags: Record<string, string>): string {
     .join(',');
 }
 
+// A loop, because Array.from takes ten times as long for typed arrays.
+function numbers(from: Float64Array): number[] {
+  const all = new Array<number>(from.length);
+  for (let i = 0; i < from.length; i++) all[i] = from[i]!;
+  return all;
+}
+
 // Joins the answers of one plan: query 0 is the mean, 1 the minimum, 2 the maximum, 3 and 4 the
 // quartiles. All have the same buckets, because they have the same points.
 export function lines(columns: Column[]): Line[] {
@@ -32,12 +39,12 @@ export function lines(columns: Column[]): Line[] {
       if (c.query !== query) continue;
       const key = tagKey(c.tags);
       if (query === 0) {
-        const mean = Array.from(c.v);
-        by.set(key, { key, tags: c.tags, t: Array.from(c.t), mean, low: mean, high: mean });
+        const mean = numbers(c.v);
+        by.set(key, { key, tags: c.tags, t: numbers(c.t), mean, low: mean, high: mean });
         continue;
       }
       const line = by.get(key);
-      if (line && c.t.length === line.t.length) line[name] = Array.from(c.v);
+      if (line && c.t.length === line.t.length) line[name] = numbers(c.v);
     }
   for (const line of by.values()) {
     // Each gets an array of its own, because live buckets are added one by one.
@@ -56,9 +63,7 @@ export function dropPartial(all: Line[], intervalMs: number, nowMs: number): Lin
 }
 
 // Sorts n2 before n10.
-export function compareNatural(a: string, b: string): number {
-  return a.localeCompare(b, 'en', { numeric: true });
-}
+export const compareNatural = new Intl.Collator('en', { numeric: true }).compare;
 
 // Inserts a bucket in order: mostly at the end, or replacing the last one.
 export function putBucket(line: Line, t: number, mean: number, low: number, high: number): void {

@@ -44,6 +44,7 @@ export type Connection = { state: 'ok' } | { state: 'lost'; since: number; retry
 
 export class Loader {
   connection: Connection = { state: 'ok' };
+  onScreen: Promise<unknown> = Promise.resolve(); // ends when the charts on the screen have data
   private tries = 0;
   private loading = new Set<Chart>();
   // counts changes of the range and the filter: answers to older requests are dropped
@@ -57,9 +58,10 @@ export class Loader {
     private readonly changed: (chart: Chart | null) => void, // null: the connection has changed
   ) {}
 
-  // Runs a request, and updates the state of the connection. undefined: it failed.
+  // Runs a request, and updates the state of the connection. undefined: it failed, or has no chance
+  // of success now.
   async guarded<T>(work: () => Promise<T>): Promise<T | undefined> {
-    if (this.connection.state === 'unauthorized') return undefined;
+    if (!this.open()) return undefined;
     try {
       const result = await work();
       if (this.connection.state === 'lost') this.recovered();
@@ -121,7 +123,9 @@ export class Loader {
       this.filterWas = filter;
       this.stale();
     }
-    await this.askAll(charts.filter((c) => onScreen.has(c)), s);
+    const asked = this.askAll(charts.filter((c) => onScreen.has(c)), s);
+    this.onScreen = Promise.allSettled([this.onScreen, asked]);
+    await asked;
     await this.askAll(charts, s);
     this.follow(charts, this.situation());
   }

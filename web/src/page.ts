@@ -126,7 +126,7 @@ export class Page {
     this.loader = new Loader(
       source,
       () => this.situation(),
-      (chart) => (chart ? this.frames.mark(chart) : this.redraw()),
+      (chart) => (chart ? this.frames.mark(chart) : this.showConnection()),
     );
     this.metricsData = new MetricsData(source, this.loader);
     this.overviewData = new OverviewData(source, this.loader, this.overview);
@@ -185,24 +185,27 @@ export class Page {
     const { job, source, loader } = this;
     if (document.hidden && job.status) return;
     if (loader.open()) {
-      const known = Promise.all([loader.guarded(() => source.status()), this.metricsData.request(job)]);
-      // This request asks each node, so it comes after the others.
-      const soon = loader.guarded(() => source.nodes());
-      const [status, metrics] = await known;
-      // The first charts do not wait until each node has answered.
-      const first = status && metrics?.partial && !job.status && !this.view.runs.length;
-      const early = first ? this.showJob(status, connectedNodes(status), metrics.metrics) : null;
-      const nodes = await soon;
+      const [status, metrics] = await Promise.all([loader.guarded(() => source.status()), this.metricsData.request(job)]);
+      // With many nodes, most requests cost one message per node, so the first charts come first.
+      const early = status && metrics?.partial && !job.status && !this.view.runs.length;
+      if (early) {
+        await this.showJob(status, connectedNodes(status), metrics.metrics);
+        await loader.onScreen;
+      }
+      const nodes = await loader.guarded(() => source.nodes());
       if (status && nodes && metrics) {
         if (early) this.takeStatus(status, nodes.nodes);
-        // With many nodes, each request costs one message per node, so the charts come first.
-        await (early ?? this.showJob(status, nodes.nodes, metrics.metrics));
+        else await this.showJob(status, nodes.nodes, metrics.metrics);
         await Promise.all([this.events.loadAnnotations(this.situation()), this.takeDropped(), this.loadSpans(), metrics.partial && this.takeAllMetrics()]);
         await loader.poll(this.charts.wanted());
         await loader.guarded(() => this.actions.load(job.live));
       }
     }
-    this.banner.update(loader.connection, job.name());
+    this.showConnection();
+  }
+
+  private showConnection(): void {
+    this.banner.update(this.loader.connection, this.job.name());
     this.redraw();
   }
 
