@@ -34,6 +34,20 @@ if shutil.which("rpmbuild"):
     PACKERS.append(redhat.package)
 
 
+class Types(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("mypy"), "mypy is not installed")
+    def test_mypy_is_strict(self):
+        command = ["mypy", "--strict", f"--cache-dir={os.devnull}", "distribution"]
+        done = subprocess.run(
+            command,
+            cwd=PROJECT / "tools",
+            env=os.environ | {"MYPYPATH": str(PROJECT / "bindings/python")},
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
 class Distribution(unittest.TestCase):
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="sd-"))

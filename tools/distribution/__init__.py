@@ -18,6 +18,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 # The glibc of RHEL 8 and its rebuilds, the oldest systems of clusters that still get updates.
@@ -44,7 +45,7 @@ def say(text: str) -> None:
 
 
 def run(
-    command: list[str | pathlib.Path],
+    command: Sequence[str | pathlib.Path],
     cwd: pathlib.Path | None = None,
     env: dict[str, str] | None = None,
     log: pathlib.Path | None = None,

@@ -65,6 +65,8 @@ def package(files: pathlib.Path, architecture: str, epoch: int, to: pathlib.Path
         for path in (root / "usr", root / "DEBIAN", root):
             path.chmod(FOLDER_MODE)
             os.utime(path, (epoch, epoch))
-        command = ["dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, out]
-        run(command, env={"SOURCE_DATE_EPOCH": str(epoch)})
+        run(
+            ["dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, out],
+            env={"SOURCE_DATE_EPOCH": str(epoch)},
+        )
     return out

@@ -68,8 +68,13 @@ def reproduce(made: list[pathlib.Path], architectures: list[str], epoch: int) ->
         run(["git", "clone", "-q", PROJECT, place / "another-checkout"])
         say("building everything a second time")
         run(
-            [sys.executable, place / "another-checkout/tools/dist", "--to", place / "out"]
-            + list(architectures),
+            [
+                sys.executable,
+                place / "another-checkout/tools/dist",
+                "--to",
+                place / "out",
+                *architectures,
+            ],
             env={
                 "SONDE_DIST_CACHE": str(cache),
                 "SOURCE_DATE_EPOCH": str(epoch),

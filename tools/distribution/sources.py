@@ -107,15 +107,16 @@ class Apt:
         return run(["apt-get", *self.options, *words], cwd=cwd)
 
 
-def _is_newer(a: str, b: str) -> bool:
-    return subprocess.run(["dpkg", "--compare-versions", a, "gt", b], check=False).returncode == 0
+def _newer_first(a: str, b: str) -> int:
+    newer = subprocess.run(["dpkg", "--compare-versions", a, "gt", b], check=False)
+    return -1 if newer.returncode == 0 else 1
 
 
 def _versions(apt: Apt, name: str) -> list[str]:
     """Returns all versions in the index, the newest first."""
     text = run(["apt-cache", *apt.options, "showsrc", "--only-source", name])
     found = list(dict.fromkeys(re.findall(r"^Version: (\S+)$", text, re.M)))
-    return sorted(found, key=functools.cmp_to_key(lambda a, b: -1 if _is_newer(a, b) else 1))
+    return sorted(found, key=functools.cmp_to_key(_newer_first))
 
 
 def _unpack(folder: pathlib.Path) -> None:
