@@ -8,9 +8,9 @@
 //
 // A signal handler may interrupt this accounting in its own thread. The handler's calls are then
 // not recorded; only their number is (io_uncounted_calls).
+#include "trace/bounds.h"
 #include "trace/counter.h"
 #include "trace/io.h"
-#include "trace/limits.h"
 #include "trace/spin.h"
 
 #include <errno.h>

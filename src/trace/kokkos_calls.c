@@ -5,9 +5,9 @@
 // Kernels of GPUs run asynchronously: their time is that of the launch, and the time that the
 // program waits for them is that of the fences. sonde asks Kokkos for no additional fences, because
 // they would slow the program down.
+#include "trace/bounds.h"
 #include "trace/counter.h"
 #include "trace/kokkos.h"
-#include "trace/limits.h"
 #include "trace/names.h"
 #include "trace/timing.h"
 

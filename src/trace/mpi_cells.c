@@ -4,8 +4,8 @@
 // has given it, or `size-4` with its size. All communicators with the same label share their cells.
 // Each thread caches the labels of the last handles. MPI_Comm_free and MPI_Comm_set_name make all
 // threads look the labels up again.
+#include "trace/bounds.h"
 #include "trace/counter.h"
-#include "trace/limits.h"
 #include "trace/mpi.h"
 #include "trace/spin.h"
 

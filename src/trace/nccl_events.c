@@ -4,8 +4,8 @@
 // from the first channel that begins to the last one that ends, by the GPU's own clock. It is known
 // when all channels have ended. The time includes the waiting for other ranks.
 #include "base/clock.h"
+#include "trace/bounds.h"
 #include "trace/counter.h"
-#include "trace/limits.h"
 #include "trace/nccl.h"
 #include "trace/spin.h"
 

@@ -7,8 +7,8 @@
 // writes the time into the record, and the worker counts its wait up to that time when it wakes. A
 // worker that wakes after the record has been used again cannot know the time; such waits are
 // counted as uncounted.
+#include "trace/bounds.h"
 #include "trace/counter.h"
-#include "trace/limits.h"
 #include "trace/omp.h"
 #include "trace/spin.h"
 #include "trace/timing.h"

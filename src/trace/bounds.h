@@ -1,6 +1,6 @@
-// limits.h - whether the tracing libraries record, and how many spans.
-#ifndef SONDE_TRACE_LIMITS_H
-#define SONDE_TRACE_LIMITS_H
+// bounds.h - whether the tracing libraries record, and how many spans.
+#ifndef SONDE_TRACE_BOUNDS_H
+#define SONDE_TRACE_BOUNDS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
