@@ -17,7 +17,7 @@ int command_prune(const struct options *o)
     log_setup(LOG_ERROR, "sonde");
     int rc = runs_path(options_text(o, OPT_RUNS), runs, &e);
     if (!rc)
-        rc = runs_prune(runs, &limits, clock_realtime_ns(), NULL, &removed, &e);
+        rc = runs_prune(runs, &limits, clock_realtime_ns(), &removed, &e);
     summary_bytes_text((double)removed.bytes, bytes, sizeof bytes);
     if (removed.count)
         printf("%s %zu recording%s, %s: %s\n", removed.dry ? "would remove" : "removed",

@@ -69,7 +69,8 @@ static void make_room(const struct job *job, const struct launch_options *o, con
     struct error e;
     if (!runs[0])
         return;
-    int status = runs_prune(runs, &o->runs_limits, clock_realtime_ns(), job->record, &removed, &e);
+    int status = runs_make_room(runs, &o->runs_limits, clock_realtime_ns(),
+                                strrchr(job->record, '/') + 1, &removed, &e);
     char bytes[32], words[ERROR_TEXT_MAX];
     summary_bytes_text((double)removed.bytes, bytes, sizeof bytes);
     snprintf(words, sizeof words,

@@ -143,7 +143,7 @@ int runs_join(const struct job *j, const char *run_folder, const char *to, bool 
     return status == 0 && !told ? runs_describe(j, to, e) : status;
 }
 
-// ---------------------------------------------------------------- pruning
+// ---------------------------------------------------------------- listing
 
 struct runs_size runs_measure(const char *path, bool follow)
 {
@@ -221,6 +221,12 @@ static bool look_at(void *user, const char *name, void *element)
     return is;
 }
 
+bool runs_look(const char *runs, const char *name, struct runs_entry *out)
+{
+    *out = (struct runs_entry){0};
+    return look_at(&(struct looking){.runs = runs}, name, out);
+}
+
 static void release(void *element)
 {
     struct runs_entry *one = element;
@@ -292,54 +298,4 @@ bool runs_being_written(const char *path)
     }
     closedir(folder);
     return live;
-}
-
-// Sorts runs in the order of removal: the highest grade first, and in it the oldest.
-static int first_to_go(const void *a, const void *b)
-{
-    const struct runs_entry *x = a, *y = b;
-    if (x->grade != y->grade)
-        return (x->grade < y->grade) - (x->grade > y->grade);
-    return newest_first(b, a);
-}
-
-int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_ns,
-               const char *spare, struct runs_removed *removed, struct error *e)
-{
-    struct runs_entry *list;
-    size_t count, minor = 0;
-    int status = runs_list(runs, &list, &count, e);
-    if (status < 0)
-        return status;
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < count; i++) {
-        bytes += list[i].keep ? 0 : list[i].size.bytes;
-        minor += !list[i].keep && list[i].grade >= 2;
-    }
-    if (count > 0)
-        qsort(list, count, sizeof *list, first_to_go);
-    enum { TOO_OLD, TOO_MANY, TOO_MUCH, REASONS };
-    for (size_t turn = 0; turn < REASONS * count && status == 0; turn++) {
-        struct runs_entry *one = &list[turn % count];
-        size_t reason = turn / count;
-        bool goes =
-            (reason == TOO_OLD && limits->age_ns && now_ns - one->start_ns > limits->age_ns) ||
-            (reason == TOO_MANY && one->grade >= 2 && minor > RUNS_MINOR_MAX) ||
-            (reason == TOO_MUCH && limits->bytes && bytes > limits->bytes);
-        if (!goes || one->keep || (spare && strcmp(one->path, spare) == 0) ||
-            runs_being_written(one->path))
-            continue;
-        status = removed->dry ? 0 : folder_remove(one->path, e);
-        if (status < 0)
-            break;
-        bytes -= one->size.bytes;
-        minor -= one->grade >= 2;
-        removed->count++;
-        removed->worthy += one->grade < 2;
-        removed->bytes += one->size.bytes;
-        buf_printf(&removed->names, "%s%s", removed->names.size ? ", " : "", name_of(one));
-        one->keep = true; // already removed; later reasons skip it
-    }
-    free(list);
-    return status;
 }

@@ -67,11 +67,16 @@ struct runs_removed {
     bool dry;         // set by the caller: only lists the runs that would be removed
 };
 
-// Removes runs beyond the limits, but never `spare` (the newest; may be NULL). Adds the removed
-// runs to *removed, which the caller zero-initialises. Returns 0 or a negative errno with a
-// message.
+// Removes runs beyond the limits. Adds the removed runs to *removed, which the caller
+// zero-initialises. Returns 0 or a negative errno with a message.
 int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_ns,
-               const char *spare, struct runs_removed *removed, struct error *e);
+               struct runs_removed *removed, struct error *e);
+
+// The same at the end of a job, whose own run `newest`, the name of its folder, stays. It reads the
+// index instead of all folders (runs_index.h), so it may leave a run that a user has copied here
+// for another RUNS_INDEX_HOURS.
+int runs_make_room(const char *runs, const struct runs_limits *limits, int64_t now_ns,
+                   const char *newest, struct runs_removed *removed, struct error *e);
 
 // The size of a folder's files on disk, and the number of recordings among them. `follow`: a link
 // counts as the file that it points to, as in a run folder whose agent has moved its file.
@@ -91,6 +96,10 @@ struct runs_entry {
     bool keep;
     struct job *job; // set by runs_list_described; otherwise NULL
 };
+
+// Reads one of our own runs: a folder, not a link, that belongs to us and contains our run.json.
+// Returns false if there is none.
+bool runs_look(const char *runs, const char *name, struct runs_entry *out);
 
 // Lists the runs in `runs`, the newest first, those with equal start times in the natural order of
 // their names. The caller frees *out, which is NULL if there are none.

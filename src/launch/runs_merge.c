@@ -3,6 +3,7 @@
 #include "base/full_io.h"
 #include "launch/job.h"
 #include "launch/runs.h"
+#include "launch/runs_index.h"
 #include "store/read.h"
 
 #include <errno.h>
@@ -206,6 +207,8 @@ static int make_folder(const struct source *all, size_t count, bool describe,
             error_set(e, -errno, "cannot rename %s to %s: %s", draft, out->path, strerror(errno));
     if (status)
         folder_remove(draft, NULL);
+    else
+        runs_index_forget(out->path);
     return status;
 }
 

@@ -2,6 +2,7 @@
 
 #include "launch/job.h"
 #include "launch/runs.h"
+#include "launch/runs_index.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -130,9 +131,11 @@ int runs_move(const char *folder, const char *to, char out[FOLDER_PATH_MAX], str
     }
     if (lstat(out, &info) == 0)
         return error_set(e, -EEXIST, "%s exists already", out);
-    if (rename(from, out) == 0)
-        return 0;
-    return errno == EXDEV
-               ? move_across(from, out, e)
-               : error_set(e, -errno, "cannot move %s to %s: %s", from, out, strerror(errno));
+    if (rename(from, out) < 0)
+        status = errno == EXDEV
+                     ? move_across(from, out, e)
+                     : error_set(e, -errno, "cannot move %s to %s: %s", from, out, strerror(errno));
+    if (!status)
+        runs_index_forget(out);
+    return status;
 }

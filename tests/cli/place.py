@@ -154,7 +154,7 @@ class Place(unittest.TestCase):
         return until(lambda: next(iter(self.alive("agent --folder")), None), "an agent")
 
     def recordings(self):
-        return sorted(p.name for p in self.runs.iterdir()) if self.runs.exists() else []
+        return sorted(p.name for p in self.runs.iterdir() if p.name[0] != ".") if self.runs.exists() else []
 
     def names(self, *where):
         """Returns metric → number of points in a recording."""

@@ -260,27 +260,81 @@ class Recording(Place):
     def test_room_is_made(self):
         seed = int(os.environ.get("SONDE_TEST_SEED", "1"))
         for turn in range(round(4 * float(os.environ.get("SONDE_TEST_ROUNDS", "1")))):
-            words = f"seed {seed}, turn {turn}"
             shutil.rmtree(self.runs, ignore_errors=True)
             draw = random.Random(f"{seed} {turn}")
-            now_ns = time.time_ns()
-            made = self.old_runs(draw, now_ns)
-            limit, days = draw.choice([6, 12, 24]) << 20, draw.choice([40.5, 90.5])
-            result = self.sonde("run", "--runs-size", limit, "--runs-age", days, "true")
-            self.assertEqual(result.returncode, 0, words)
-            (new,) = [name for name in self.recordings() if not name.startswith("old-")]
-            size = sum(p.stat().st_blocks * 512 for p in (self.runs / new).iterdir())
-            left = self.expected(made, now_ns, limit, days, size)
-            self.assertEqual({name for name in self.recordings() if name != new}, set(left), words)
-            gone = set(made) - set(left)
-            lines = [line for line in result.stderr.splitlines() if "removed" in line]
-            self.assertEqual(len(lines), 1 if gone else 0, words)
-            if not gone:
-                continue
+            made = self.old_runs(draw, time.time_ns())
+            for again in range(3):
+                made = self.make_room(draw, made, f"seed {seed}, turn {turn}, {again}")
+
+    def make_room(self, draw, made, words):
+        """A job ends after the user has removed some runs. Returns the runs that stay."""
+        for name in [name for name in made if draw.random() < 0.1]:
+            shutil.rmtree(self.runs / name)
+            del made[name]
+        before, now_ns = set(self.recordings()), time.time_ns()
+        limit, days = draw.choice([6, 12, 24]) << 20, draw.choice([40.5, 90.5])
+        result = self.sonde("run", "--runs-size", limit, "--runs-age", days, "true")
+        self.assertEqual(result.returncode, 0, words)
+        (new,) = set(self.recordings()) - before
+        size = sum(p.stat().st_blocks * 512 for p in (self.runs / new).iterdir())
+        left = self.expected(made, now_ns, limit, days, size)
+        self.assertEqual({name for name in self.recordings() if name != new}, set(left), words)
+        gone = set(made) - set(left)
+        lines = [line for line in result.stderr.splitlines() if "removed" in line]
+        self.assertEqual(len(lines), 1 if gone else 0, words)
+        if gone:
             (line,) = lines
             self.assertIn(f"removed {len(gone)} recording", line)
             self.assertEqual(set(line.rsplit(": ", 1)[1].split(", ")), gone, words)
             self.assertEqual("warning" in line, any(made[name][0] < 2 for name in gone), words)
+        return left | {new: (2, now_ns, size, False)}
+
+    def test_the_end_reads_no_other_run(self):
+        """The index tells the end of a job about the other runs, until it is a day old."""
+        self.old_run("job1", time.time_ns() - DAY_NS)
+        self.assertEqual(self.sonde("run", "-q", "true").returncode, 0)
+        self.old_run("job2", 1)
+        (self.runs / "job1/run.json").write_text('{"format": "sonde run 1", "start_ns": 1}')
+        self.assertEqual(self.sonde("run", "-q", "true").stderr, "")
+        index = self.runs / ".sonde-index"
+        self.assertEqual(len(index.read_text().splitlines()), 4)
+        first, rest = index.read_text().split("\n", 1)
+        self.assertRegex(first, r"^sonde runs 1 \d+$")
+        before = int(first.split()[-1]) - DAY_NS - 1
+        index.write_text(f"sonde runs 1 {before}\n{rest}")
+        self.one_line(self.sonde("run", "-q", "true"), 0, "warning", "removed 2 recordings", "job1", "job2")
+        self.assertGreater(int(index.read_text().split()[3]), before + DAY_NS)
+
+    def test_an_index_is_only_a_hint(self):
+        """Nothing is lost because of a wrong, foreign or unwritable index."""
+        index, now_ns = self.runs / ".sonde-index", time.time_ns()
+        for name in ("valuable", "kept"):
+            self.old_run(name, now_ns - DAY_NS, end_ns=now_ns, exit_code=0, emitted=True, keep=name == "kept")
+        (self.root / "elsewhere").mkdir()
+        (self.root / "elsewhere/run.json").write_text('{"format": "sonde run 1", "start_ns": 1}')
+        (self.runs / "link").symlink_to(self.root / "elsewhere")
+        wrong = [f"sonde runs 1 {now_ns}\n" + "".join(f"1 {1 << 50} 3 0 {name}\n" for name in ("valuable", "kept", "link", "gone"))]
+        size = sum(p.stat().st_blocks * 512 for p in (self.runs / "valuable").iterdir())
+        wrong += [f"sonde runs 1 {now_ns}\n{start} {bytes} 0 0 valuable\n" for start, bytes in ((1, size), (now_ns - DAY_NS, 1 << 50))]
+        wrong += [wrong[0][:-1], wrong[0].replace("kept", "../elsewhere"), wrong[0] + "what\n", wrong[0].replace("1 3 0", "1 9 0"), "", "\0\n" * 9]
+        wrong += [f"sonde runs 1 {now_ns + DAY_NS}\n" + wrong[0].split("\n", 1)[1], f"sonde runs 2 {now_ns}\n"]
+        for text in wrong:
+            index.write_text(text)
+            result = self.sonde("run", "-q", "--runs-age", "30", "true")
+            self.assertEqual((result.returncode, result.stderr), (0, ""), text)
+            self.assertEqual({"valuable", "kept", "link"} - set(self.recordings()), set(), text)
+            self.assertTrue((self.root / "elsewhere/run.json").exists())
+        for make in (lambda: index.symlink_to(self.root / "victim"), lambda: index.mkdir(), lambda: os.mkfifo(index)):
+            index.rmdir() if index.is_dir() and not index.is_symlink() else index.unlink(missing_ok=True)
+            make()
+            self.assertEqual(self.sonde("run", "-q", "true").stderr, "")
+            self.assertFalse((self.root / "victim").exists())
+
+    def test_moved_runs_count(self):
+        self.assertEqual(self.sonde("run", "-q", "true").returncode, 0)
+        self.old_run("../old", 1)
+        self.assertEqual(self.sonde("mv", str(self.runs.parent / "old"), str(self.runs)).returncode, 0)
+        self.one_line(self.sonde("run", "-q", "true"), 0, "warning", "removed 1 recording", "old")
 
     def test_what_is_not_ours_stays(self):
         self.old_run("old", 1)

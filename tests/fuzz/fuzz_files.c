@@ -1,11 +1,12 @@
 // Reads files from people, systems and other programs: a configuration (YAML), a list of hosts, a
-// job.json, a time zone, a table in CSV. The first byte chooses the kind. The contents are refused
-// with a message, or accepted and usable.
+// job.json, a time zone, a table in CSV, an index of runs. The first byte chooses the kind. The
+// contents are refused with a message, or accepted and usable.
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/config.h"
 #include "launch/allocation.h"
 #include "launch/job.h"
+#include "launch/runs_index.h"
 #include "query/time_zone.h"
 #include "store/import.h"
 
@@ -108,6 +109,29 @@ static void read_table(void)
     }
 }
 
+// What is accepted can be written, and is then read again.
+static void read_index(void)
+{
+    const int64_t day_ns = 86400 * NS_PER_S;
+    char index_path[96];
+    struct runs_index all, again;
+    snprintf(index_path, sizeof index_path, "%s/.sonde-index", folder);
+    if (rename(path, index_path) != 0)
+        abort();
+    if (runs_index_read(folder, day_ns, &all) == 0) {
+        for (size_t i = 0; i < all.count; i++)
+            if (strchr(all.lines[i].name, '/') || all.lines[i].name[0] == '.')
+                abort();
+        runs_index_write(folder, &all);
+        if (runs_index_read(folder, day_ns, &again) != 0 || again.count != all.count ||
+            again.read_ns != all.read_ns)
+            abort();
+        runs_index_free(&again);
+    }
+    runs_index_free(&all);
+    unlink(index_path);
+}
+
 static void remove_folder(void)
 {
     unlink(path);
@@ -131,8 +155,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const readers[])(void) = {read_config, read_hosts, read_job, read_zone,
-                                            read_table};
+    static void (*const readers[])(void) = {read_config, read_hosts, read_job,
+                                            read_zone,   read_table, read_index};
     if (size < 1)
         return 0;
     FILE *file = fopen(path, "w");
