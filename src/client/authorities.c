@@ -1,6 +1,7 @@
 #include "client/authorities.h"
 
-#include <curl/curl.h>
+#include "client/curl.h"
+
 #include <stdbool.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ const char *authorities_first(const char *const *files)
 static bool known_to_libcurl(void)
 {
 #if LIBCURL_VERSION_NUM >= 0x074600 // since 7.70, libcurl reports its own file
-    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    const curl_version_info_data *info = curl.version_info(CURLVERSION_NOW);
     return info->cainfo || info->capath;
 #else
     return true;

@@ -2,13 +2,12 @@
 
 #include "base/clock.h"
 #include "client/authorities.h"
+#include "client/curl.h"
 #include "client/http_address.h"
 #include "client/proved.h"
 #include "wire/forwarder.h"
 
-#include <curl/curl.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -29,25 +28,19 @@ struct http_client {
 
 // ---------------------------------------------------------------- create, destroy
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void start_curl(void)
-{
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
 static int no_memory(struct error *e)
 {
     return error_set(e, -ENOMEM, "out of memory");
 }
 
-static struct http_client *make(struct error *e)
+// Makes a client without an address.
+static int make(struct http_client **out, struct error *e)
 {
-    struct http_client *c = calloc(1, sizeof *c);
-    pthread_once(&once, start_curl);
-    if (!c)
-        no_memory(e);
-    return c;
+    *out = NULL;
+    int rc = curl_load(e);
+    if (!rc && !(*out = calloc(1, sizeof **out)))
+        rc = no_memory(e);
+    return rc;
 }
 
 static int done(struct http_client *c, int rc, struct http_client **out)
@@ -63,22 +56,25 @@ static int done(struct http_client *c, int rc, struct http_client **out)
 int http_client_create(const char *url, const char *token, struct http_client **out,
                        struct error *e)
 {
-    struct http_client *c = make(e);
-    return done(c, c ? http_address_of_url(&c->at, url, token, e) : -ENOMEM, out);
+    struct http_client *c;
+    int rc = make(&c, e);
+    return done(c, rc ? rc : http_address_of_url(&c->at, url, token, e), out);
 }
 
 int http_client_create_for(const struct job *job, const char *token, struct http_client **out,
                            struct error *e)
 {
-    struct http_client *c = make(e);
-    return done(c, c ? http_address_of_job(&c->at, job, token, e) : -ENOMEM, out);
+    struct http_client *c;
+    int rc = make(&c, e);
+    return done(c, rc ? rc : http_address_of_job(&c->at, job, token, e), out);
 }
 
 int http_client_create_like(const struct http_client *other, struct http_client **out,
                             struct error *e)
 {
-    struct http_client *c = make(e);
-    return done(c, c ? http_address_copy(&c->at, &other->at, e) : -ENOMEM, out);
+    struct http_client *c;
+    int rc = make(&c, e);
+    return done(c, rc ? rc : http_address_copy(&c->at, &other->at, e), out);
 }
 
 void http_client_on_look(struct http_client *c, bool (*stop)(void *user), void *user)
@@ -92,8 +88,8 @@ void http_client_destroy(struct http_client *c)
     if (!c)
         return;
     if (c->pid == getpid()) {
-        curl_easy_cleanup(c->easy);
-        curl_multi_cleanup(c->multi);
+        curl.easy_cleanup(c->easy);
+        curl.multi_cleanup(c->multi);
     }
     http_address_free(&c->at);
     free(c);
@@ -122,7 +118,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *user)
     (void)one; // the size of an element, always 1
     struct transfer *t = user;
     long status = 0;
-    curl_easy_getinfo(t->client->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl.easy_getinfo(t->client->easy, CURLINFO_RESPONSE_CODE, &status);
     struct buf *words = &t->answer->body;
     if (status < 200 || status > 299) {
         buf_add(words, data, words->size < WORDS_MAX ? size : 0);
@@ -188,8 +184,8 @@ static int open_connection(struct http_client *c, struct error *e)
     if (c->easy && c->pid == getpid())
         return 0;
     c->pid = getpid();
-    c->easy = curl_easy_init();
-    c->multi = curl_multi_init();
+    c->easy = curl.easy_init();
+    c->multi = curl.multi_init();
     return c->easy && c->multi ? 0 : error_set(e, -ENOMEM, "cannot start libcurl");
 }
 
@@ -201,23 +197,23 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
     int rc = open_connection(c, e);
     if (rc)
         return rc;
-    curl_easy_reset(c->easy);
+    curl.easy_reset(c->easy);
     buf_printf(&line, "%s%s", c->at.url, path);
-    curl_easy_setopt(c->easy, CURLOPT_URL, buf_cstr(&line));
+    curl.easy_setopt(c->easy, CURLOPT_URL, buf_cstr(&line));
     line.size = 0;
     // send the body without waiting for a response to the headers
-    *headers = curl_slist_append(NULL, "Expect:");
+    *headers = curl.slist_append(NULL, "Expect:");
     if (c->at.token && *c->at.token && !c->at.socket) {
         buf_printf(&line, "Authorization: Bearer %s", c->at.token);
-        *headers = curl_slist_append(*headers, buf_cstr(&line));
+        *headers = curl.slist_append(*headers, buf_cstr(&line));
         line.size = 0;
     }
     if (body.data) {
         buf_printf(&line, "Content-Type: %s", type ? type : "application/json");
-        *headers = curl_slist_append(*headers, buf_cstr(&line));
-        curl_easy_setopt(c->easy, CURLOPT_POST, 1L);
-        curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, body.data);
-        curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.size);
+        *headers = curl.slist_append(*headers, buf_cstr(&line));
+        curl.easy_setopt(c->easy, CURLOPT_POST, 1L);
+        curl.easy_setopt(c->easy, CURLOPT_POSTFIELDS, body.data);
+        curl.easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.size);
     }
     bool failed = line.failed || !*headers;
     buf_free(&line);
@@ -229,36 +225,36 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
     if (!authorities || !*authorities)
         authorities = authorities_default();
     if (authorities && *authorities)
-        curl_easy_setopt(c->easy, CURLOPT_CAINFO, authorities);
-    curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, *headers);
-    curl_easy_setopt(c->easy, CURLOPT_PROXY, "");
-    curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(c->easy, CURLOPT_USERAGENT, "sonde/" SONDE_VERSION);
-    curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, t->words);
-    curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, t);
-    curl_easy_setopt(c->easy, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(c->easy, CURLOPT_HEADERDATA, t);
-    curl_easy_setopt(c->easy, CURLOPT_BUFFERSIZE, 512L * 1024);
+        curl.easy_setopt(c->easy, CURLOPT_CAINFO, authorities);
+    curl.easy_setopt(c->easy, CURLOPT_HTTPHEADER, *headers);
+    curl.easy_setopt(c->easy, CURLOPT_PROXY, "");
+    curl.easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
+    curl.easy_setopt(c->easy, CURLOPT_USERAGENT, "sonde/" SONDE_VERSION);
+    curl.easy_setopt(c->easy, CURLOPT_ERRORBUFFER, t->words);
+    curl.easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl.easy_setopt(c->easy, CURLOPT_WRITEDATA, t);
+    curl.easy_setopt(c->easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl.easy_setopt(c->easy, CURLOPT_HEADERDATA, t);
+    curl.easy_setopt(c->easy, CURLOPT_BUFFERSIZE, 512L * 1024);
     long whole_ms = timeout_ms > 0 ? timeout_ms : HTTP_TIMEOUT_DEFAULT_MS;
-    curl_easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS,
+    curl.easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS,
                      whole_ms < HTTP_CONNECT_TIMEOUT_MS ? whole_ms : (long)HTTP_CONNECT_TIMEOUT_MS);
     if (c->at.socket) {
-        curl_easy_setopt(c->easy, CURLOPT_UNIX_SOCKET_PATH, c->at.socket);
+        curl.easy_setopt(c->easy, CURLOPT_UNIX_SOCKET_PATH, c->at.socket);
     } else if (c->at.token && *c->at.token &&
                strncasecmp(c->at.url, "http://", strlen("http://")) == 0) {
         int64_t patience_ms =
             whole_ms < HTTP_CONNECT_TIMEOUT_MS ? whole_ms : HTTP_CONNECT_TIMEOUT_MS;
         t->connect_by_ns = clock_monotonic_ns() + patience_ms * NS_PER_MS;
-        curl_easy_setopt(c->easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
-        curl_easy_setopt(c->easy, CURLOPT_OPENSOCKETDATA, t);
-        curl_easy_setopt(c->easy, CURLOPT_SOCKOPTFUNCTION, on_opened);
+        curl.easy_setopt(c->easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+        curl.easy_setopt(c->easy, CURLOPT_OPENSOCKETDATA, t);
+        curl.easy_setopt(c->easy, CURLOPT_SOCKOPTFUNCTION, on_opened);
     }
     if (t->stream) {
-        curl_easy_setopt(c->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-        curl_easy_setopt(c->easy, CURLOPT_LOW_SPEED_TIME, (long)HTTP_SILENCE_MS / 1000);
+        curl.easy_setopt(c->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl.easy_setopt(c->easy, CURLOPT_LOW_SPEED_TIME, (long)HTTP_SILENCE_MS / 1000);
     } else {
-        curl_easy_setopt(c->easy, CURLOPT_TIMEOUT_MS, whole_ms);
+        curl.easy_setopt(c->easy, CURLOPT_TIMEOUT_MS, whole_ms);
     }
     return 0;
 }
@@ -273,7 +269,7 @@ static CURLcode ending(struct http_client *c)
 {
     CURLcode code = CURLE_OUT_OF_MEMORY;
     int left;
-    for (const CURLMsg *m; (m = curl_multi_info_read(c->multi, &left));)
+    for (const CURLMsg *m; (m = curl.multi_info_read(c->multi, &left));)
         if (m->msg == CURLMSG_DONE)
             code = m->data.result;
     return code;
@@ -285,15 +281,15 @@ static int run(struct http_client *c, const atomic_bool *cancel, CURLcode *out)
     int running = 1;
     bool stopped = false;
     *out = CURLE_OUT_OF_MEMORY;
-    if (curl_multi_add_handle(c->multi, c->easy) != CURLM_OK)
+    if (curl.multi_add_handle(c->multi, c->easy) != CURLM_OK)
         return 0;
     while (running && !(stopped = cancelled(c, cancel)))
-        if (curl_multi_perform(c->multi, &running) != CURLM_OK ||
-            (running && curl_multi_poll(c->multi, NULL, 0, HTTP_LOOK_MS, NULL) != CURLM_OK))
+        if (curl.multi_perform(c->multi, &running) != CURLM_OK ||
+            (running && curl.multi_poll(c->multi, NULL, 0, HTTP_LOOK_MS, NULL) != CURLM_OK))
             break;
     if (!running)
         *out = ending(c);
-    curl_multi_remove_handle(c->multi, c->easy);
+    curl.multi_remove_handle(c->multi, c->easy);
     return stopped ? -ECANCELED : 0;
 }
 
@@ -320,7 +316,7 @@ static int not_reached(const struct http_client *c, int code, const char *why, s
 static int transport_failed(const struct transfer *t, CURLcode code, struct error *e)
 {
     const struct http_client *c = t->client;
-    const char *words = t->words[0] ? t->words : curl_easy_strerror(code);
+    const char *words = t->words[0] ? t->words : curl.easy_strerror(code);
     if (t->unproved.code)
         return error_set(e, t->unproved.code, "%s", t->unproved.text);
     switch (code) {
@@ -353,7 +349,7 @@ static int transport_failed(const struct transfer *t, CURLcode code, struct erro
 static int outcome(struct transfer *t, CURLcode code, struct error *e)
 {
     long status = 0;
-    curl_easy_getinfo(t->client->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl.easy_getinfo(t->client->easy, CURLINFO_RESPONSE_CODE, &status);
     t->answer->status = (int)status;
     if (t->stopped)
         return t->stopped == -ENOMEM
@@ -376,9 +372,9 @@ int http_ask(struct http_client *c, const char *path, struct str body, const cha
         rc = run(c, cancel, &code);
         rc = rc ? error_set(e, rc, "the request to %s was cancelled", c->at.url)
                 : outcome(&t, code, e);
-        curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, NULL);
+        curl.easy_setopt(c->easy, CURLOPT_HTTPHEADER, NULL);
     }
-    curl_slist_free_all(headers);
+    curl.slist_free_all(headers);
     if (rc) {
         int status = out->status;
         http_answer_free(out);
@@ -401,9 +397,9 @@ void http_stream_close(struct http_stream *s)
         return;
     struct http_client *c = s->transfer.client;
     if (c->multi && c->pid == getpid())
-        curl_multi_remove_handle(c->multi, c->easy);
+        curl.multi_remove_handle(c->multi, c->easy);
     http_client_destroy(c);
-    curl_slist_free_all(s->headers);
+    curl.slist_free_all(s->headers);
     http_answer_free(&s->answer);
     free(s);
 }
@@ -419,7 +415,7 @@ int http_stream_open(struct http_client *c, const char *path, struct http_stream
     }
     s->transfer = (struct transfer){.client = c, .answer = &s->answer, .stream = true};
     int rc = set_up(&s->transfer, path, (struct str){0}, NULL, 0, &s->headers, e);
-    if (!rc && curl_multi_add_handle(c->multi, c->easy) != CURLM_OK)
+    if (!rc && curl.multi_add_handle(c->multi, c->easy) != CURLM_OK)
         rc = no_memory(e);
     if (rc)
         http_stream_close(s);
@@ -436,7 +432,7 @@ int http_stream_next(struct http_stream *s, int timeout_ms, struct buf *out, str
     int running = 1;
     s->transfer.body = out;
     while (true) {
-        if (curl_multi_perform(c->multi, &running) != CURLM_OK)
+        if (curl.multi_perform(c->multi, &running) != CURLM_OK)
             return no_memory(e);
         if (out->size > before)
             return 0;
@@ -449,7 +445,7 @@ int http_stream_next(struct http_stream *s, int timeout_ms, struct buf *out, str
         int64_t left_ms = (end_ns - clock_monotonic_ns() + NS_PER_MS - 1) / NS_PER_MS;
         if (left_ms <= 0)
             return -EAGAIN;
-        if (curl_multi_poll(c->multi, NULL, 0, left_ms < HTTP_LOOK_MS ? (int)left_ms : HTTP_LOOK_MS,
+        if (curl.multi_poll(c->multi, NULL, 0, left_ms < HTTP_LOOK_MS ? (int)left_ms : HTTP_LOOK_MS,
                             NULL) != CURLM_OK)
             return no_memory(e);
     }

@@ -74,7 +74,8 @@ static int take_line(struct runs_index *index, struct str text)
     if (!str_to_i64(str_cut(&rest, ' '), &line.start_ns) || !rest.data ||
         !str_to_u64(str_cut(&rest, ' '), &line.bytes) || !rest.data ||
         !str_to_u64(str_cut(&rest, ' '), &grade) || !rest.data || grade > 3 ||
-        !str_to_u64(str_cut(&rest, ' '), &keep) || !rest.data || keep > 1 || !is_name(rest))
+        !str_to_u64(str_cut(&rest, ' '), &keep) || !rest.data || keep > 1 || line.start_ns < 0 ||
+        !is_name(rest))
         return -EBADMSG;
     line.grade = (int)grade;
     line.keep = keep;
@@ -92,7 +93,7 @@ static int take_text(struct runs_index *index, struct str text, int64_t now_ns)
         !str_starts(first, (struct str){first_word, size}) ||
         !str_to_i64(str_slice(first, size, first.size), &index->read_ns))
         return -EBADMSG;
-    if (index->read_ns > now_ns ||
+    if (index->read_ns < 0 || index->read_ns > now_ns ||
         now_ns - index->read_ns > RUNS_INDEX_HOURS * INT64_C(3600) * NS_PER_S)
         return -ESTALE;
     int status = 0;

@@ -7,7 +7,7 @@
 #include <zstd.h>
 
 enum {
-    PACK_LEVEL = 19,
+    PACK_LEVEL = 10, // level 19 is 2.5 % smaller and takes 25 times as long, at the end of each job
     PACK_LEVEL_LARGE = 6,
     PACK_LARGE_BYTES = 4 << 20, // for a larger catalog, speed matters more than size
 };

@@ -509,6 +509,19 @@ class WithoutTelemetry(Place):
         self.assertIn("the aggregator does not run, and the run is --strict", result.stderr)
         self.nothing_left()
 
+    def test_libcurl_cannot_be_loaded(self):
+        """Only requests need libcurl; they say what is wrong, and the rest works without it."""
+        broken = self.root / "broken"
+        broken.mkdir()
+        for name in ("libcurl.so.4", "libcurl-gnutls.so.4"):
+            (broken / name).write_text("no library")
+        env = {"LD_LIBRARY_PATH": str(broken)}
+        linked = subprocess.run(["ldd", SONDE], capture_output=True, text=True).stdout
+        self.assertNotIn("libcurl", linked)
+        result = self.sonde("run", "-q", "--", "sh", "-c", "sonde put loss 5; sonde query none:loss", env=env)
+        self.one_line(result, 1, "cannot load libcurl", "libcurl")
+        self.assertEqual(self.names()["loss"], 1)
+
 
 if __name__ == "__main__":
     main()

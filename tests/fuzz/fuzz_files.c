@@ -112,7 +112,7 @@ static void read_table(void)
 // What is accepted can be written, and is then read again.
 static void read_index(void)
 {
-    const int64_t day_ns = 86400 * NS_PER_S;
+    const int64_t day_ns = INT64_C(86400) * NS_PER_S;
     char index_path[96];
     struct runs_index all, again;
     snprintf(index_path, sizeof index_path, "%s/.sonde-index", folder);

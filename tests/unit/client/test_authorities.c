@@ -2,7 +2,7 @@
 #include "client/authorities.h"
 #include "unit/test.h"
 
-#include <curl/curl.h>
+#include "client/curl.h"
 
 static void the_first_readable_file(void **state)
 {
@@ -17,7 +17,9 @@ static void libcurl_comes_first(void **state)
 {
     (void)state;
 #if LIBCURL_VERSION_NUM >= 0x074600
-    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    struct error e;
+    assert_int_equal(curl_load(&e), 0);
+    const curl_version_info_data *info = curl.version_info(CURLVERSION_NOW);
     if (!info->cainfo && !info->capath)
         skip();
 #endif
