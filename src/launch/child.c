@@ -194,7 +194,9 @@ void child_stop(struct child *c)
 
 void child_reaped(struct child *c, int status)
 {
-    descendants_end_session(c->pid);
+    // A child that has ended in order leaves nothing, and the search reads all processes.
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        descendants_end_session(c->pid);
     child_read(c); // reads its last messages
     close_control(c);
     buf_free(&c->later);
