@@ -1,6 +1,7 @@
 #include "client/curl.h"
 
-#include <dlfcn.h>
+#include "base/lazy_library.h"
+
 #include <errno.h>
 #include <pthread.h>
 
@@ -10,33 +11,20 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int status;
 static struct error reason;
 
-#ifdef SONDE_LIBCURL // the name of the library
-
 static int find_functions(void)
 {
-    void *library = dlopen(SONDE_LIBCURL, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return error_set(&reason, -ELIBACC, "cannot load libcurl: %s", dlerror());
-#define X(name)                                                       \
-    curl.name = (__typeof__(curl.name))dlsym(library, "curl_" #name); \
-    if (!curl.name)                                                   \
-        return error_set(&reason, -ELIBACC, "%s lacks curl_" #name, SONDE_LIBCURL);
-    CURL_FUNCTIONS(X)
-#undef X
-    return 0;
-}
-
+#ifdef SONDE_LIBRARY_CURL
+#define X(name) {"curl_" #name, &curl.name},
+    static const struct lazy_function functions[] = {CURL_FUNCTIONS(X)};
+    return lazy_library_load(SONDE_LIBRARY_CURL, functions, sizeof functions / sizeof *functions,
+                             &reason);
 #else
-
-static int find_functions(void)
-{
 #define X(name) curl.name = curl_##name;
     CURL_FUNCTIONS(X)
-#undef X
     return 0;
-}
-
 #endif
+#undef X
+}
 
 static void load(void)
 {

@@ -1,6 +1,4 @@
-// curl.h - libcurl, which is loaded before the first request: it and the libraries that it needs
-// take 5 ms to load, and most commands send no request. A portable archive contains libcurl; its
-// functions are then linked.
+// curl.h - libcurl's functions, loaded before the first request (base/lazy_library.h).
 #ifndef SONDE_CLIENT_CURL_H
 #define SONDE_CLIENT_CURL_H
 

@@ -17,12 +17,12 @@
 #include "base/thread_signals.h"
 #include "http/acceptor.h"
 #include "http/connections.h"
+#include "http/library.h"
 #include "http/routes.h"
 #include "http/workers.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <microhttpd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -82,7 +82,7 @@ static struct MHD_Response *response_of_body(struct answer *a)
 {
     // malloc has allocated the buffer, so the library can take it over.
     struct MHD_Response *response =
-        MHD_create_response_from_buffer(a->body.size, a->body.data, MHD_RESPMEM_MUST_FREE);
+        microhttpd.create_response_from_buffer(a->body.size, a->body.data, MHD_RESPMEM_MUST_FREE);
     if (response)
         a->body = (struct buf){0};
     return response;
@@ -91,22 +91,23 @@ static struct MHD_Response *response_of_body(struct answer *a)
 static void add_headers(struct MHD_Response *response, const struct answer *a)
 {
     if (a->content_type)
-        MHD_add_response_header(response, "Content-Type", a->content_type);
-    MHD_add_response_header(response, "Cache-Control", a->cache ? a->cache : "no-store");
+        microhttpd.add_response_header(response, "Content-Type", a->content_type);
+    microhttpd.add_response_header(response, "Cache-Control", a->cache ? a->cache : "no-store");
     // No page may frame a response, run a script in it, or include it. JSONP is an exception,
     // because other pages must include it.
-    MHD_add_response_header(response, "Content-Security-Policy",
-                            a->policy ? a->policy
-                                      : "default-src 'none'; base-uri 'none'; form-action 'none'; "
-                                        "frame-ancestors 'none'");
-    MHD_add_response_header(response, "X-Frame-Options", "DENY");
+    microhttpd.add_response_header(response, "Content-Security-Policy",
+                                   a->policy
+                                       ? a->policy
+                                       : "default-src 'none'; base-uri 'none'; form-action 'none'; "
+                                         "frame-ancestors 'none'");
+    microhttpd.add_response_header(response, "X-Frame-Options", "DENY");
     if (!a->jsonp)
-        MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+        microhttpd.add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+    microhttpd.add_response_header(response, "X-Content-Type-Options", "nosniff");
     // an address may contain the token
-    MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+    microhttpd.add_response_header(response, "Referrer-Policy", "no-referrer");
     for (size_t i = 0; i < a->header_count; i++)
-        MHD_add_response_header(response, a->headers[i].name, a->headers[i].value);
+        microhttpd.add_response_header(response, a->headers[i].name, a->headers[i].value);
 }
 
 static enum MHD_Result send_answer(struct server *g, struct exchange *x,
@@ -129,10 +130,11 @@ static enum MHD_Result send_answer(struct server *g, struct exchange *x,
     // limits that.
     bool refused = x->answer.status == 401 && !peer_is_own(connection_peer(x->connection));
     if (refused || connections_should_close(g->o.connections))
-        MHD_add_response_header(response, "Connection", "close");
+        microhttpd.add_response_header(response, "Connection", "close");
     connections_phase(g->o.connections, x->connection, PHASE_SENDING);
-    enum MHD_Result rc = MHD_queue_response(connection, (unsigned)x->answer.status, response);
-    MHD_destroy_response(response);
+    enum MHD_Result rc =
+        microhttpd.queue_response(connection, (unsigned)x->answer.status, response);
+    microhttpd.destroy_response(response);
     return rc;
 }
 
@@ -141,8 +143,8 @@ static enum MHD_Result send_answer(struct server *g, struct exchange *x,
 static void read_headers(struct exchange *x, struct MHD_Connection *connection)
 {
     for (int i = 0; i < HEADER_COUNT; i++) {
-        const char *value =
-            MHD_lookup_connection_value(connection, MHD_HEADER_KIND, request_header_names[i]);
+        const char *value = microhttpd.lookup_connection_value(connection, MHD_HEADER_KIND,
+                                                               request_header_names[i]);
         if (value)
             x->request.headers[i] = arena_str(&x->request.arena, str_of(value));
     }
@@ -183,11 +185,12 @@ static enum MHD_Result begin(struct server *g, struct exchange *x,
     x->request.method = request_method_of(str_of(method));
     read_headers(x, connection);
     answer_begin(&x->answer, g->o.answer_bytes);
-    const char *text = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+    const char *text =
+        microhttpd.lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
     bool has_length = text && str_to_u64(str_of(text), &length), too_large;
-    bool asks = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect") != NULL;
+    bool asks = microhttpd.lookup_connection_value(connection, MHD_HEADER_KIND, "Expect") != NULL;
     const union MHD_ConnectionInfo *size =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+        microhttpd.get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (size && size->header_size > g->o.header_bytes) {
         refuse_headers(x);
     } else if (request_parse_target(&x->request, x->request.target, &e) != 0) {
@@ -269,7 +272,7 @@ static void work_on(void *user)
 static void wake(void *user)
 {
     struct exchange *x = user;
-    MHD_resume_connection(x->http);
+    microhttpd.resume_connection(x->http);
 }
 
 static enum MHD_Result answer(struct server *g, struct exchange *x,
@@ -286,11 +289,12 @@ static enum MHD_Result answer(struct server *g, struct exchange *x,
     x->job.run = work_on;
     x->job.ended = wake;
     x->job.user = x;
-    x->job.fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    MHD_suspend_connection(connection);
+    x->job.fd =
+        microhttpd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    microhttpd.suspend_connection(connection);
     if (workers_put(g->o.workers, &x->job))
         return MHD_YES;
-    MHD_resume_connection(connection);
+    microhttpd.resume_connection(connection);
     answer_error(&x->answer, 503, "the server is being stopped", NULL);
     x->decided = true;
     return MHD_YES;
@@ -318,14 +322,14 @@ static void *begin_exchange(void *user, const char *target, struct MHD_Connectio
 {
     struct server *g = user;
     const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        microhttpd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct exchange *x = info && info->socket_context ? calloc(1, sizeof *x) : NULL;
     if (!x)
         return NULL;
     x->server = g;
     x->connection = info->socket_context;
     x->request.fd =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        microhttpd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     x->request.peer = *connection_peer(x->connection);
     x->request.target = arena_str(&x->request.arena, str_of(target));
     connections_phase(g->o.connections, x->connection, PHASE_READING);
@@ -355,9 +359,10 @@ static void notice_connection(void *user, struct MHD_Connection *connection, voi
         *context = NULL;
         return;
     }
-    int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    int fd =
+        microhttpd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     const union MHD_ConnectionInfo *client =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        microhttpd.get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     // Look the client up again, because the acceptor's result cannot be passed through the library.
     // The descriptor's number does not identify it: the library may have closed the descriptor
     // without a notice, and the number may belong to another connection by now.
@@ -391,7 +396,8 @@ static void give_connection(void *user, int fd, const struct sockaddr *address, 
 {
     struct server *g = user;
     connections_reserve(g->o.connections);
-    if (MHD_add_connection(g->daemon, fd, address, size) != MHD_YES) // the library has closed it
+    if (microhttpd.add_connection(g->daemon, fd, address, size) !=
+        MHD_YES) // the library has closed it
         connections_release(g->o.connections);
 }
 
@@ -406,7 +412,10 @@ void server_take(struct server *g, int fd)
 
 int server_check_tls(struct error *e)
 {
-    return MHD_is_feature_supported(MHD_FEATURE_TLS) == MHD_YES
+    int rc = microhttpd_load(e);
+    if (rc)
+        return rc;
+    return microhttpd.is_feature_supported(MHD_FEATURE_TLS) == MHD_YES
                ? 0
                : error_set(e, -ENOTSUP, "the HTTP library of this build cannot speak TLS");
 }
@@ -435,7 +444,7 @@ static int start_daemon(struct server *g, struct error *e)
     // acceptor enforces the limit.
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
                      MHD_USE_NO_LISTEN_SOCKET;
-    g->daemon = MHD_start_daemon(
+    g->daemon = microhttpd.start_daemon(
         flags | (cert ? MHD_USE_TLS : 0u), 0, NULL, NULL, receive, g, MHD_OPTION_EXTERNAL_LOGGER,
         log_library, NULL, MHD_OPTION_THREAD_POOL_SIZE, thread_count, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)INT_MAX, MHD_OPTION_CONNECTION_TIMEOUT, stall_s,
@@ -446,7 +455,7 @@ static int start_daemon(struct server *g, struct error *e)
     int rc = g->daemon ? acceptor_create(&accepting, &g->acceptor, e) : 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc)
-        MHD_stop_daemon(g->daemon);
+        microhttpd.stop_daemon(g->daemon);
     if (rc)
         return rc;
     if (g->daemon)
@@ -465,7 +474,9 @@ int server_start(const struct server_options *options, struct server **out, stru
     if (!g)
         return error_set(e, -ENOMEM, "no memory for the server");
     g->o = *options;
-    int rc = start_daemon(g, e);
+    int rc = microhttpd_load(e);
+    if (!rc)
+        rc = start_daemon(g, e);
     g->o.cert = g->o.key = NULL; // the library has copied them
     if (rc)
         free(g);
@@ -485,7 +496,7 @@ void server_destroy(struct server *g)
     if (!g)
         return;
     server_stop_accepting(g);
-    MHD_stop_daemon(g->daemon);
+    microhttpd.stop_daemon(g->daemon);
     close(g->o.fd);
     free(g);
 }

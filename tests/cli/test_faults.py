@@ -509,17 +509,28 @@ class WithoutTelemetry(Place):
         self.assertIn("the aggregator does not run, and the run is --strict", result.stderr)
         self.nothing_left()
 
-    def test_libcurl_cannot_be_loaded(self):
-        """Only requests need libcurl; they say what is wrong, and the rest works without it."""
-        broken = self.root / "broken"
-        broken.mkdir()
-        for name in ("libcurl.so.4", "libcurl-gnutls.so.4"):
-            (broken / name).write_text("no library")
-        env = {"LD_LIBRARY_PATH": str(broken)}
+    def broken(self, *names):
+        """An environment in which these libraries cannot be loaded."""
+        folder = self.root / "broken"
+        folder.mkdir(exist_ok=True)
+        for name in names:
+            (folder / name).write_text("no library")
+        return {"LD_LIBRARY_PATH": str(folder)}
+
+    def test_libraries_are_loaded_when_they_are_needed(self):
+        """Most commands send no request and serve none. Without libcurl, only requests fail."""
         linked = subprocess.run(["ldd", SONDE], capture_output=True, text=True).stdout
-        self.assertNotIn("libcurl", linked)
+        self.assertNotRegex(linked, "libcurl|libmicrohttpd|gnutls")
+        env = self.broken("libcurl.so.4", "libcurl-gnutls.so.4")
         result = self.sonde("run", "-q", "--", "sh", "-c", "sonde put loss 5; sonde query none:loss", env=env)
-        self.one_line(result, 1, "cannot load libcurl", "libcurl")
+        self.one_line(result, 1, "cannot load a library", "libcurl")
+        self.assertEqual(self.names()["loss"], 1)
+
+    def test_no_server_without_its_library(self):
+        env = self.broken("libmicrohttpd.so.12")
+        result = self.sonde("run", "--", "sonde", "put", "loss", "1", env=env)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("the aggregator cannot work: cannot load a library", result.stderr)
         self.assertEqual(self.names()["loss"], 1)
 
 

@@ -63,7 +63,7 @@ static void wake_due(struct feeds *f, int64_t now_ns)
             // aligned, so that all feeds with the same interval wake together
             i->due_ns = now_ns == INT64_MAX ? now_ns : (now_ns / every_ns + 1) * every_ns;
             if (i->asleep)
-                MHD_resume_connection(i->http);
+                microhttpd.resume_connection(i->http);
             i->asleep = false;
         }
     }
@@ -76,7 +76,7 @@ static void wake_one(void *user)
     pthread_mutex_lock(&feed->all->lock);
     feed->news = true;
     if (feed->asleep)
-        MHD_resume_connection(feed->http);
+        microhttpd.resume_connection(feed->http);
     feed->asleep = false;
     pthread_mutex_unlock(&feed->all->lock);
 }
@@ -164,7 +164,8 @@ static ssize_t take(struct feed *feed, char *to, size_t most)
 static bool is_gone(const struct feed *feed)
 {
     char byte;
-    int fd = MHD_get_connection_info(feed->http, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    int fd =
+        microhttpd.get_connection_info(feed->http, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
@@ -196,7 +197,7 @@ static ssize_t read_feed(void *user, uint64_t position, char *to, size_t most)
         feed->looked = false;
     if (!stop && !feed->news) {
         feed->asleep = true;
-        MHD_suspend_connection(feed->http);
+        microhttpd.suspend_connection(feed->http);
     }
     feed->news = false; // data arrived during the check, so check again at once
     pthread_mutex_unlock(&f->lock);
@@ -231,8 +232,8 @@ struct MHD_Response *feeds_response(struct feeds *f, struct stream *stream,
     pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->lock);
     stream_on_news(stream, wake_one, feed);
-    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE_BYTES,
-                                                                      read_feed, feed, free_feed);
+    struct MHD_Response *response = microhttpd.create_response_from_callback(
+        MHD_SIZE_UNKNOWN, PIECE_BYTES, read_feed, feed, free_feed);
     if (!response)
         free_feed(feed);
     return response;

@@ -4,8 +4,7 @@
 #define SONDE_FACES_NATIVE_FEEDS_H
 
 #include "faces/native/stream.h"
-
-#include <microhttpd.h>
+#include "http/library.h"
 
 struct feeds;
 
