@@ -2,18 +2,20 @@
 //
 //   bytes          the bytes that a first visit transfers
 //   first paint    the time from the start of the navigation to the first contentful paint, with
-//                  an empty cache, and to the first line of a chart
+//                  an empty cache, and to the first line of a chart; the same for the page of
+//                  Netdata, if it is installed
 //   many nodes     the time from the start of the navigation until the overview, 1,000 rows of an
 //                  hour and all charts on the screen have their data
 //   frames         the intervals between frames while 100 charts are live, and the processor time
 //                  of the page's thread and of the server meanwhile
 //
 // `node page.mjs visits manyNodes frames` runs all of them. Each figure is a JSON object: `budget`
-// is the target, `ratio` the used share of it; above 1 the target is missed. Other load on the
-// machine affects the figures. The server's share is that of the serving process, minus its load
-// without a page.
+// is the target, `ratio` the used share of it; above 1 the target is missed. With a `peer`, `ratio`
+// is the share of the peer's figure. Other load on the machine affects the figures. The server's
+// share is that of the serving process, minus its load without a page.
 import { readFileSync } from 'node:fs';
 import { browser, endAll, folder, need, said, start, tab, until } from '../../tests/web/harness.mjs';
+import { netdata, netdataLines } from './netdata.mjs';
 
 need('page', 'packages', 'chromium');
 const VISITS = Number(process.env.SONDE_BENCH_VISITS ?? 7);
@@ -23,6 +25,8 @@ const TICKS_A_SECOND = 100; // the unit of times in /proc/PID/stat
 
 const report = (metric, value, unit, budget, more = {}) =>
   console.log(JSON.stringify({ bench: 'web', metric, value: Number(value.toPrecision(4)), unit, budget, ratio: Number((value / budget).toPrecision(3)), ...more }));
+const beside = (metric, value, unit, peer, peerValue) =>
+  console.log(JSON.stringify({ bench: 'web', metric, value: Number(value.toPrecision(4)), unit, peer, peer_value: Number(peerValue.toPrecision(4)), ratio: Number((value / peerValue).toPrecision(3)) }));
 const sorted = (values) => [...values].sort((a, b) => a - b);
 const quantile = (values, q) => sorted(values)[Math.min(values.length - 1, Math.floor(values.length * q))];
 const median = (values) => quantile(values, 0.5);
@@ -47,9 +51,12 @@ function cpuSeconds(pid) {
 const pause = (seconds) => new Promise((go) => setTimeout(go, 1000 * seconds));
 const lines = () => window.sonde?.drawn().charts.some((c) => c.lines.length) && performance.now();
 
-// Visits the page with an empty cache; returns the times and the bytes.
+// Visits a page with an empty cache; returns the times, the bytes, and the page's messages. The
+// browser refuses its requests to other machines at once.
 async function visit(b, url, ready) {
   const page = await tab(b);
+  const { origin } = new URL(url);
+  await page.route((to) => to.origin !== origin, (route) => route.abort());
   const session = await page.context().newCDPSession(page);
   await session.send('Network.enable');
   const bytes = { all: 0, files: 0 };
@@ -63,19 +70,35 @@ async function visit(b, url, ready) {
   const done = await page.waitForFunction(ready, null, { polling: 'raf' });
   const readyMs = await done.jsonValue();
   const paintMs = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime);
-  if (page.said.length) console.error(page.said.join('\n'));
   await page.context().close();
-  return { readyMs, paintMs, bytes };
+  return { readyMs, paintMs, bytes, said: page.said };
+}
+
+function complain(visited) {
+  for (const { said: messages } of visited) if (messages.length) console.error(messages.join('\n'));
 }
 
 async function visits(b) {
   const server = await simulate(['--nodes', '2', '--metrics', '24', '--history', '600']);
+  const peer = await netdata();
+  if (!peer) console.error('bench/web: no netdata: the page is compared with budgets alone');
   const all = [];
-  for (let i = 0; i < VISITS; i++) all.push(await visit(b, server.url, lines));
+  const peers = [];
+  for (let i = 0; i < VISITS; i++) {
+    all.push(await visit(b, server.url, lines));
+    if (peer) peers.push(await visit(b, peer.url, netdataLines));
+  }
+  complain(all);
   const paints = all.map((v) => v.paintMs);
   report('first_paint', median(paints), 'ms', 300, { best: Math.min(...paints), visits: VISITS });
   report('first_line', median(all.map((v) => v.readyMs)), 'ms', 1000, { best: Math.min(...all.map((v) => v.readyMs)), visits: VISITS });
   report('page_bytes', all[0].bytes.files, 'bytes', 200 * 1024, { until_first_line: all[0].bytes.all });
+  if (peer) {
+    beside('first_paint_beside_peer', median(paints), 'ms', 'netdata', median(peers.map((v) => v.paintMs)));
+    beside('first_line_beside_peer', median(all.map((v) => v.readyMs)), 'ms', 'netdata', median(peers.map((v) => v.readyMs)));
+    beside('bytes_until_first_line', median(all.map((v) => v.bytes.all)), 'bytes', 'netdata', median(peers.map((v) => v.bytes.all)));
+    await peer.stop();
+  }
   await server.stop();
 }
 
@@ -87,6 +110,7 @@ async function manyNodes(b) {
   };
   const all = [];
   for (let i = 0; i < 3; i++) all.push(await visit(b, `${server.url}#last=0`, ready));
+  complain(all);
   const times = all.map((v) => v.readyMs);
   report('thousand_nodes_one_hour', median(times), 'ms', 1000, { best: Math.min(...times), first: times[0], bytes: all[0].bytes.all });
   await server.stop();

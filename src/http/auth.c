@@ -101,6 +101,8 @@ static enum role basic_role(const struct auth *auth, struct str encoded)
 
 static enum role header_role(const struct auth *auth, const struct request *r)
 {
+    if (r->headers[HEADER_TOKEN].size)
+        return auth_role_of(auth, str_trim(r->headers[HEADER_TOKEN]));
     struct str rest = r->headers[HEADER_AUTHORIZATION], scheme = str_word(&rest);
     if (str_eq_nocase(scheme, STR("Bearer")))
         return auth_role_of(auth, str_trim(rest));
@@ -133,14 +135,18 @@ static char *clean_target(struct request *r)
 }
 
 // Checks the headers in which a browser names the page that sends the request. *from_browser: the
-// request has such headers.
+// request has such headers. Sec-Fetch-Site is the browser's own comparison of the page's address
+// with that of the request, and no page can set it. So `same-origin` is enough: behind a proxy that
+// speaks HTTPS or replaces Host, Origin is the proxy's, which we do not know.
 static bool is_own_page(const struct auth *auth, const struct request *r, bool *from_browser)
 {
     struct str site = str_trim(r->headers[HEADER_FETCH_SITE]),
                origin = str_trim(r->headers[HEADER_ORIGIN]);
     struct str scheme = auth->tls ? STR("https://") : STR("http://");
     *from_browser = site.size || origin.size;
-    if (site.size && !str_eq_nocase(site, STR("same-origin")) && !str_eq_nocase(site, STR("none")))
+    if (str_eq_nocase(site, STR("same-origin")))
+        return true;
+    if (site.size && !str_eq_nocase(site, STR("none")))
         return false;
     return !origin.size ||
            (str_starts(origin, scheme) && str_eq_nocase(str_slice(origin, scheme.size, origin.size),
@@ -252,7 +258,7 @@ static bool is_open_view(const struct auth *auth, struct request *r)
 {
     struct str ignored;
     if (!auth->open_view || r->headers[HEADER_AUTHORIZATION].size ||
-        request_parameter(r, "token", &ignored))
+        r->headers[HEADER_TOKEN].size || request_parameter(r, "token", &ignored))
         return false;
     peer_look_in_proc(&r->peer);
     return r->peer.local && peer_is_own(&r->peer);

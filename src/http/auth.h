@@ -2,11 +2,13 @@
 //
 //   proof that the client sends                          at most    sent by
 //   Authorization: Bearer TOKEN                          CONTROL    programs
+//   X-Sonde-Token: TOKEN                                 CONTROL    sonde's page: some proxies keep
+//                                                                   Authorization for themselves
 //   Authorization: Basic, any user, TOKEN as password    WRITE      Grafana, curl
 //   ?token=TOKEN in the address                          WRITE      simple programs; a browser once
 //   cookie sonde_session_PORT                            VIEW       a browser, from then on
 //   that cookie, and X-Sonde-Session-Key: KEY            CONTROL    sonde's page, after it has sent
-//                                                                   a token as Bearer
+//                                                                   a token
 //
 // The token's own role (tokens.h) is a second upper bound. A browser that opens a page with ?token=
 // gets a session (sessions.h) as its cookie. The server redirects it to the same page without the

@@ -7,6 +7,7 @@
 const char *const request_header_names[HEADER_COUNT] = {
     [HEADER_HOST] = "Host",
     [HEADER_AUTHORIZATION] = "Authorization",
+    [HEADER_TOKEN] = "X-Sonde-Token",
     [HEADER_COOKIE] = "Cookie",
     [HEADER_ACCEPT] = "Accept",
     [HEADER_ACCEPT_ENCODING] = "Accept-Encoding",

@@ -30,6 +30,7 @@ enum request_method {
 enum request_header {
     HEADER_HOST,
     HEADER_AUTHORIZATION,
+    HEADER_TOKEN, // instead of Authorization, which some proxies keep for themselves
     HEADER_COOKIE,
     HEADER_ACCEPT,
     HEADER_ACCEPT_ENCODING,

@@ -265,10 +265,12 @@ class Keys(Served):
         self.assertEqual(self.changed(other, key), 403)
         # The same without a role: a session without a key has no key of zeros.
         self.assertEqual(self.changed(other, "0" * 64), 403)
-        # A page of another server, with all of them.
-        for headers in ({"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}, {"Origin": "http://127.0.0.1:1"}):
+        # A page of another server, with all of them. An older browser names the page only in Origin.
+        for headers in ({"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}, {"Origin": "http://127.0.0.1:1", "Sec_Fetch_Site": ""}):
             self.assertEqual(self.changed(cookie, key, **headers), 403, headers)
-        self.assertNotIn(self.changed(cookie, key), (401, 403))
+        # Our own page, also behind a proxy with another address.
+        for headers in ({}, {"Origin": "https://portal.example"}):
+            self.assertNotIn(self.changed(cookie, key, **headers), (401, 403), headers)
         # A page that asks again gets another key.
         again = self.key(cookie, WRITE)
         self.assertEqual(self.changed(cookie, key), 403)

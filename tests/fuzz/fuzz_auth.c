@@ -14,7 +14,7 @@ static const struct {
 } headers[] = {
     {'a', HEADER_AUTHORIZATION}, {'c', HEADER_COOKIE},     {'h', HEADER_HOST},
     {'o', HEADER_ORIGIN},        {'s', HEADER_FETCH_SITE}, {'t', HEADER_ACCEPT},
-    {'k', HEADER_SESSION_KEY},
+    {'k', HEADER_SESSION_KEY},   {'x', HEADER_TOKEN},
 };
 
 static struct auth auth;
@@ -85,6 +85,8 @@ static enum role most(const struct request *r)
     for (enum role i = ROLE_VIEW; i < ROLE_COUNT; i++) {
         if (has_parameter(r, auth.token[i]) && role < (i < ROLE_WRITE ? i : ROLE_WRITE))
             role = i < ROLE_WRITE ? i : ROLE_WRITE;
+        if (str_eq(str_trim(r->headers[HEADER_TOKEN]), str_of(auth.token[i])) && role < i)
+            role = i;
         if (basic && holds(authorization, auth.token[i]) && role < i)
             role = i;
     }

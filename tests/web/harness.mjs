@@ -1,7 +1,8 @@
 // Starts servers, recordings and a browser for the tests of the page.
-import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
+import https from 'node:https';
 import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
@@ -125,10 +126,21 @@ export async function ask(url, pathname, token, body) {
   return response.json();
 }
 
+// A certificate that no browser trusts, for a server of a test.
+function certificate() {
+  const made = folder();
+  const [key, cert] = [path.join(made, 'key'), path.join(made, 'cert')];
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1', '-subj', '/CN=127.0.0.1', '-keyout', key, '-out', cert], { stdio: 'ignore' });
+  return { key: readFileSync(key), cert: readFileSync(cert) };
+}
+
 // Starts a proxy that serves the server below a path, like a notebook server. The proxy can be
 // closed and reopened. It can also accept requests without answering them, and answer them later,
 // and answer with its own login page.
-export async function proxy(port, prefix) {
+//
+// With `portal`, the proxy does what portals of clusters do (Open OnDemand): browsers reach it over
+// HTTPS, the server sees the proxy's own Host, and Authorization belongs to the portal.
+export async function proxy(port, prefix, portal = false) {
   const sockets = new Set();
   let held = null; // requests that wait for an answer; null if requests are answered at once
   let stallAt = null; // stalls at the first request whose path contains this
@@ -151,7 +163,13 @@ export async function proxy(port, prefix) {
       return;
     }
     const target = '/' + request.url.slice(prefix.length);
-    const onward = http.request({ port, host: '127.0.0.1', method: request.method, path: target, headers: request.headers }, (answer) => {
+    const headers = { ...request.headers };
+    if (portal) {
+      headers.host = `127.0.0.1:${port}`;
+      delete headers.authorization;
+      headers['x-forwarded-for'] = '127.0.0.1';
+    }
+    const onward = http.request({ port, host: '127.0.0.1', method: request.method, path: target, headers }, (answer) => {
       response.writeHead(answer.statusCode, answer.headers);
       answer.pipe(response);
       answer.on('error', () => response.destroy()); // the server closed the connection too early
@@ -164,7 +182,7 @@ export async function proxy(port, prefix) {
   let own = 0;
   const open = () =>
     new Promise((resolve) => {
-      server = http.createServer(handle);
+      server = portal ? https.createServer(certificate(), handle) : http.createServer(handle);
       server.on('connection', (s) => {
         sockets.add(s);
         s.on('close', () => sockets.delete(s));
@@ -190,7 +208,7 @@ export async function proxy(port, prefix) {
     for (const r of all) r.answer();
   };
   const logOut = (out) => (loggedOut = out);
-  return { url: `http://127.0.0.1:${own}${prefix}`, open, close, stall, stallWith, waiting, goOn, logOut };
+  return { url: `${portal ? 'https' : 'http'}://127.0.0.1:${own}${prefix}`, open, close, stall, stallWith, waiting, goOn, logOut };
 }
 
 export async function browser() {

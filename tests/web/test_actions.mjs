@@ -8,7 +8,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { loaded, T, twoNodes, violations } from './checks.mjs';
-import { ask, atEnd, browser, drawn, endAll, folder, need, said, serve, start, tab, TOKEN, until } from './harness.mjs';
+import { ask, atEnd, browser, drawn, endAll, folder, need, proxy, said, serve, start, tab, TOKEN, until } from './harness.mjs';
 
 need('page', 'packages', 'chromium');
 let b;
@@ -33,6 +33,16 @@ function annotate(url, headers) {
   });
 }
 
+// Starts a job that emits until it is stopped. Returns its address and two of its tokens.
+async function runningJob() {
+  const home = folder();
+  const env = { ...process.env, DEMO_SECONDS: '600', SONDE_RUN_DIR: home, SONDE_RUNS: home };
+  const job = start(process.env.SONDE, ['run', '-l', '1', '-v', '--no-record', '--', process.env.SONDE_DEMO], { env });
+  const [, url] = await said(job.child, /: (http:\/\/[^ ]+) /);
+  const token = async (...role) => (await promisify(execFile)(process.env.SONDE, ['token', ...role], { env })).stdout.trim();
+  return { job, url, view: await token(), write: await token('--write') };
+}
+
 // Starts a server of another origin, for pages of an attacker.
 async function attacker() {
   const server = http.createServer((request, response) => response.writeHead(200, { 'Content-Type': 'text/html' }).end('<!doctype html><title>x</title>'));
@@ -42,12 +52,7 @@ async function attacker() {
 }
 
 test('an annotation: asks for text and token, appears in the page and in the API; no other page can send one', { timeout: 90000 }, async () => {
-  const home = folder();
-  const env = { ...process.env, DEMO_SECONDS: '600', SONDE_RUN_DIR: home, SONDE_RUNS: home };
-  const job = start(process.env.SONDE, ['run', '-l', '1', '-v', '--no-record', '--', process.env.SONDE_DEMO], { env });
-  const [, url] = await said(job.child, /: (http:\/\/[^ ]+) /);
-  const token = async (...role) => (await promisify(execFile)(process.env.SONDE, ['token', ...role], { env })).stdout.trim();
-  const [view, write] = [await token(), await token('--write')];
+  const { job, url, view, write } = await runningJob();
   const page = await tab(b);
   await page.goto(`${url}?token=${view}`);
   await until(page, loaded);
@@ -128,6 +133,26 @@ test('an annotation: asks for text and token, appears in the page and in the API
   await page.getByRole('button', { name: 'annotate' }).click();
   assert.ok(await open.getByLabel('This browser may only view').isVisible());
   assert.deepEqual(page.said.filter((s) => !/403 \(Forbidden\)/.test(s)), []);
+  job.child.kill('SIGINT');
+  await job.gone;
+});
+
+test('behind a portal with HTTPS, a Host of its own and its own Authorization: the page shows and changes the job', { timeout: 90000 }, async () => {
+  const { job, url, view, write } = await runningJob();
+  const portal = await proxy(new URL(url).port, '/rnode/n1/4242/', true);
+  const page = await tab(b, { ignoreHTTPSErrors: true });
+  await page.goto(`${portal.url}?token=${view}`);
+  await until(page, loaded);
+  assert.equal(page.url().split('#')[0], portal.url);
+  await until(page, (t) => window.sonde.drawn().charts.some((c) => c.lines.some((l) => l.t.at(-1) > t)), await page.evaluate(() => window.sonde.drawn().range.to));
+  const open = dialog(page, 'annotate');
+  await page.getByRole('button', { name: 'annotate' }).click();
+  await open.getByLabel('text').fill('from the portal');
+  await open.getByLabel('This browser may only view').fill(write);
+  await page.keyboard.press('Enter');
+  await until(page, () => window.sonde.drawn().annotations.length === 1);
+  assert.deepEqual((await ask(url, 'sonde/v1/annotations', view)).annotations.map((a) => a.text), ['from the portal']);
+  assert.deepEqual(page.said, []);
   job.child.kill('SIGINT');
   await job.gone;
 });

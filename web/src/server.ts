@@ -154,7 +154,7 @@ export class Server implements Source {
   rights = () => this.json<Rights>('session', SHORT_MS);
 
   async raise(token: string): Promise<Rights> {
-    const { key, ...rights } = await this.post<Rights & { key: string }>(`${NATIVE}session`, {}, { Authorization: `Bearer ${token}` });
+    const { key, ...rights } = await this.post<Rights & { key: string }>(`${NATIVE}session`, {}, { 'X-Sonde-Token': token });
     this.sessionKey = key;
     return rights;
   }

@@ -77,7 +77,7 @@ static void test_loopback(void **state)
 }
 
 struct attempt {
-    const char *target, *authorization, *cookie, *host, *accept, *site, *origin, *key;
+    const char *target, *authorization, *token, *cookie, *host, *accept, *site, *origin, *key;
     enum request_method method;
     bool holds_key;
 };
@@ -109,6 +109,7 @@ static bool check(const char *token, const struct attempt *attempt, struct reque
     assert_int_equal(
         request_parse_target(r, str_of(attempt->target ? attempt->target : "/x"), NULL), 0);
     r->headers[HEADER_AUTHORIZATION] = given(attempt->authorization);
+    r->headers[HEADER_TOKEN] = given(attempt->token);
     r->headers[HEADER_COOKIE] = given(attempt->cookie);
     const char *session = attempt->cookie ? strstr(attempt->cookie, "SESSION") : NULL;
     if (session) {
@@ -150,6 +151,10 @@ static void test_with_token(void **state)
         // the token alone is enough
         {{.authorization = "Bearer secret", .host = "evil.example"}, ROLE_CONTROL, 0},
         {{.authorization = "Bearer secret", .site = "cross-site"}, ROLE_CONTROL, 0},
+        {{.token = "secret"}, ROLE_CONTROL, 0},
+        {{.token = " " VIEW " "}, ROLE_VIEW, 0},
+        {{.token = "Bearer secret"}, ROLE_NOBODY, 0},
+        {{.token = "wrong"}, ROLE_NOBODY, 0},
         {{.authorization = "Basic YTpzZWNyZXQ="}, ROLE_WRITE, 0},      // a:secret
         {{.authorization = "basic OnNlY3JldA=="}, ROLE_WRITE, 0},      // :secret
         {{.authorization = "Basic YTpiOnNlY3JldA=="}, ROLE_NOBODY, 0}, // a:b:secret
@@ -190,6 +195,27 @@ static void test_with_token(void **state)
          ROLE_NOBODY,
          403},
         {{.cookie = "sonde_session_4242=SESSION", .origin = "https://n:4242", .host = "n:4242"},
+         ROLE_NOBODY,
+         403},
+        // Behind a proxy that speaks HTTPS, or replaces Host.
+        {{.cookie = "sonde_session_4242=SESSION",
+          .origin = "https://hub.example",
+          .host = "hub.example",
+          .method = METHOD_POST,
+          .site = "same-origin"},
+         ROLE_VIEW,
+         0},
+        {{.cookie = "sonde_session_4242=SESSION",
+          .origin = "https://hub.example",
+          .host = "n:4242",
+          .method = METHOD_POST,
+          .site = "same-origin"},
+         ROLE_VIEW,
+         0},
+        {{.cookie = "sonde_session_4242=SESSION",
+          .origin = "https://hub.example",
+          .host = "n:4242",
+          .site = "none"},
          ROLE_NOBODY,
          403},
         {{.cookie = "sonde_session_4242=SESSION", .origin = "null", .host = "n:4242"},
