@@ -265,7 +265,7 @@ class Keys(Served):
         self.assertEqual(self.changed(other, key), 403)
         # The same without a role: a session without a key has no key of zeros.
         self.assertEqual(self.changed(other, "0" * 64), 403)
-        # A page of another server, with all of them. An older browser names the page only in Origin.
+        # A page of another server, with all of them. Older browsers name the page in Origin alone.
         for headers in ({"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}, {"Origin": "http://127.0.0.1:1", "Sec_Fetch_Site": ""}):
             self.assertEqual(self.changed(cookie, key, **headers), 403, headers)
         # Our own page, also behind a proxy with another address.
