@@ -285,8 +285,8 @@ static int take_stragglers(struct gather *g, const json_t *rows)
 
 // ---------------------------------------------------------------- the range
 
-// Returns the seconds between the samples of the nodes' own metrics, rounded; 1 if there are none.
-static int64_t sample_interval_s(struct gather *g, int64_t first_ns, int64_t last_ns)
+// Returns the time between the samples of the nodes' own metrics; 1 s if there are none.
+static int64_t sample_interval(struct gather *g, int64_t first_ns, int64_t last_ns)
 {
     static const char *const tried[] = {"cpu_percent", "memory_used_bytes"};
     double most = 0;
@@ -305,15 +305,17 @@ static int64_t sample_interval_s(struct gather *g, int64_t first_ns, int64_t las
                     most = fmax(most, result->series[k].values[0]);
         sonde_result_free(result);
     }
-    double interval_s = most > 1 ? (double)(last_ns - first_ns) / 1e9 / (most - 1) : 1;
-    return interval_s < 1.5 ? 1 : (int64_t)(interval_s + 0.5);
+    return most > 1 ? (int64_t)((double)(last_ns - first_ns) / (most - 1)) : NS_PER_S;
 }
 
 // Chooses the buckets. They have whole seconds, begin at whole multiples since 1970, as in queries,
 // and are multiples of the sample interval. So each bucket of a counter covers the same number of
 // samples.
-static void cut_range(struct report *r, int64_t first_ns, int64_t last_ns, int64_t interval_s)
+static void cut_range(struct report *r, int64_t first_ns, int64_t last_ns, int64_t sample_ns)
 {
+    int64_t interval_s = (sample_ns + NS_PER_S / 2) / NS_PER_S;
+    interval_s = interval_s < 1 ? 1 : interval_s;
+    r->sample_ns = sample_ns;
     size_t most = r->node_count ? REPORT_CELLS_MAX / r->node_count : REPORT_BUCKETS_MAX;
     most = most > REPORT_BUCKETS_MAX ? REPORT_BUCKETS_MAX : most < 24 ? 24 : most;
     r->to_ns = (last_ns / NS_PER_S + 1) * NS_PER_S;
@@ -382,7 +384,7 @@ int report_gather(struct sonde_client *client, const struct gather_options *opti
     if (!rc && first_ns <= last_ns) {
         rc = list(&g, "/sonde/v1/metrics", "metrics", &metrics);
         g.metrics = metrics;
-        cut_range(out, first_ns, last_ns, rc ? 1 : sample_interval_s(&g, first_ns, last_ns));
+        cut_range(out, first_ns, last_ns, rc ? NS_PER_S : sample_interval(&g, first_ns, last_ns));
         if (!rc)
             rc = take_restarts(&g);
         if (!rc)
@@ -417,7 +419,7 @@ int report_gather_spans(struct sonde_client *client, const char *name, int64_t s
     *out = (struct report){.arena = arena, .grams_per_kwh = (double)NAN};
     int rc = take_nodes(&g, &first_ns, &last_ns);
     if (!rc && first_ns <= last_ns) {
-        cut_range(out, start_ns ? start_ns : first_ns, end_ns ? end_ns : last_ns, 1);
+        cut_range(out, start_ns ? start_ns : first_ns, end_ns ? end_ns : last_ns, NS_PER_S);
         rc = gather_spans(&g, &request);
     }
     if (g.missing.size)

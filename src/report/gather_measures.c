@@ -193,6 +193,7 @@ static bool take_series(struct gather *g, const struct sonde_series *s,
                                                  .mean = (double)NAN,
                                                  .peak = (double)NAN,
                                                  .total = (double)NAN,
+                                                 .reached = (double)NAN,
                                                  .buckets = buckets},
                                         .series = s,
                                         .buckets = buckets};
@@ -237,6 +238,8 @@ static bool take_answer(struct gather *g, const struct sonde_series *s, size_t q
         line->total = value >= 0 ? value : (double)NAN;
     else if (query == OF_MEAN)
         line->mean = value;
+    else if (query == OF_PEAK && request->counter)
+        line->reached = value;
     else if (query == OF_PEAK)
         line->peak = value;
     else if (query == OF_COUNT)
@@ -256,7 +259,6 @@ static bool finish(struct gather *g, const struct measure_request *request, stru
         if (!request->counter)
             continue;
         lines[i].mean = lines[i].total / report_seconds(r);
-        lines[i].peak = (double)NAN; // later replaced by the peak of the rates
         for (size_t k = 0; k < r->bucket_count; k++)
             lines[i].peak = fmax(lines[i].peak, lines[i].buckets[k]);
     }

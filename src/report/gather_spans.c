@@ -1,5 +1,5 @@
 // gather_spans.c - the spans of a report: a row for each name, with the idle share of the GPUs
-// within them.
+// and the use of the processors within them.
 //
 // A member is a source of consecutive spans: a rank, worker or process of a node, as in
 // /sonde/v1/findings.
@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "client/distribution.h"
 #include "report/gather.h"
+#include "report/span_cpu.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ struct span {
 };
 
 struct member {
-    struct str label;
+    struct str label, host;
     size_t name;
     uint64_t count;
     double sum_s;
@@ -73,13 +74,18 @@ static double seconds_of(const struct span *p)
 
 // ---------------------------------------------------------------- reading
 
+static const char *host_of(const json_t *row)
+{
+    const char *host = json_string_value(json_object_get(json_object_get(row, "tags"), "host"));
+    return host ? host : json_string_value(json_object_get(row, "node"));
+}
+
 static struct str member_label(struct gather *g, const json_t *row)
 {
     static const char *const keys[] = {"rank", "worker", "pid"};
     const json_t *tags = json_object_get(row, "tags");
-    const char *host = json_string_value(json_object_get(tags, "host"));
+    const char *host = host_of(row);
     struct buf b = {0};
-    host = host ? host : json_string_value(json_object_get(row, "node"));
     if (host && *host)
         buf_printf(&b, "host=%s", host);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -122,7 +128,8 @@ static int take_member(struct spans *s, const json_t *row, size_t name, size_t *
         return no_memory(s->g);
     if (added) {
         *at = s->member_count;
-        s->members[s->member_count++] = (struct member){.label = label, .name = name};
+        s->members[s->member_count++] = (struct member){
+            .label = label, .host = arena_str(s->g->arena, str_of(host_of(row))), .name = name};
     }
     *out = (size_t)*at;
     return 0;
@@ -199,7 +206,9 @@ static int make_row(struct spans *s, size_t name, struct distribution_room *room
                                 .unfinished = n->unfinished,
                                 .total_s = n->sum_s,
                                 .imbalance = (double)NAN,
-                                .gpu_idle = (double)NAN};
+                                .gpu_idle = (double)NAN,
+                                .cpu_within = (double)NAN,
+                                .cpu_outside = (double)NAN};
     out->mean_s = out->p50_s = out->p95_s = out->max_s = (double)NAN;
     if (!n->count)
         return 0;
@@ -329,6 +338,24 @@ static int ask_gpus(struct spans *s, size_t name, struct report_span *out)
     return rc;
 }
 
+// ---------------------------------------------------------------- processors within spans
+
+static int add_cpu(const struct spans *s, struct report_span *rows)
+{
+    struct span_cpu *cpu = span_cpu_create(s->g->report);
+    if (!cpu)
+        return no_memory(s->g);
+    for (size_t i = 0; i < s->name_count; i++) {
+        const struct name *n = &s->names[i];
+        for (size_t k = n->order; k < n->order + n->count; k++)
+            span_cpu_add(cpu, s->members[s->all[k].member].host, s->all[k].start_ns,
+                         s->all[k].end_ns);
+        span_cpu_take(cpu, &rows[i]);
+    }
+    span_cpu_destroy(cpu);
+    return 0;
+}
+
 // ---------------------------------------------------------------- all spans
 
 static int longest_first(const void *a, const void *b)
@@ -360,6 +387,8 @@ static int make_rows(struct spans *s)
     }
     for (size_t i = 0; i < s->name_count && !rc; i++)
         rc = make_row(s, i, &room, &rows[i]);
+    if (!rc)
+        rc = add_cpu(s, rows);
     if (!rc && s->name_count)
         qsort(rows, s->name_count, sizeof *rows, longest_first);
     r->span_total = s->name_count;

@@ -1,6 +1,7 @@
 // html.c - a report as one HTML file (html_page.h).
 #include "report/html_chart.h"
 #include "report/html_page.h"
+#include "report/programs.h"
 #include "report/words.h"
 
 #include <stdio.h>
@@ -167,6 +168,42 @@ static void write_charts(const struct report *r, struct buf *out)
                    r->own_count, r->own_total);
 }
 
+static void write_metrics(const struct report *r, struct buf *out)
+{
+    struct report_agreement agreements[AGREEMENTS_MAX];
+    size_t count = program_agreements(r, agreements);
+    if (!r->own_count)
+        return;
+    buf_add_str(out,
+                STR("<h2>Metrics of the programs</h2><div class=\"s\" tabindex=\"0\" "
+                    "role=\"group\" aria-label=\"metrics\"><table><tr><th>metric"
+                    "<th>points<th>mean<th>least<th>greatest<th>first<th>last<th>reached</tr>"));
+    for (size_t i = 0; i < r->own_count; i++) {
+        const struct report_measure *m = &r->own[i];
+        struct program_metric all = program_metric_of(r, m);
+        const double values[] = {all.mean,  all.least, all.greatest,
+                                 all.first, all.last,  all.reached};
+        buf_add_str(out, STR("<tr><td>"));
+        html_escape(out, m->metric);
+        buf_printf(out, "<td>%.0f", all.points);
+        for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+            if (isnan(values[k]))
+                buf_add_str(out, STR("<td>-"));
+            else
+                buf_printf(out, "<td>%.4g", values[k]);
+        }
+    }
+    buf_add_str(out, STR("</table></div>\n"));
+    for (size_t i = 0; i < count; i++) {
+        buf_add_str(out, STR("<p>"));
+        html_escape(out, agreements[i].a->metric);
+        buf_add_str(out, STR(" follows "));
+        html_escape(out, agreements[i].b->metric);
+        buf_printf(out, ": correlation %.3f, differences of %.3g (root mean square).</p>\n",
+                   agreements[i].correlation, agreements[i].difference);
+    }
+}
+
 static void write_spans(const struct report *r, struct buf *out)
 {
     if (!r->span_count)
@@ -174,12 +211,15 @@ static void write_spans(const struct report *r, struct buf *out)
     buf_add_str(out, STR("<h2>Spans</h2><div class=\"s\" tabindex=\"0\" role=\"group\" "
                          "aria-label=\"spans\"><table><tr><th>name<th>count<th>mean s"
                          "<th>p50 s<th>p95 s<th>max s<th>share<th>members<th>slowest / mean"
-                         "<th class=\"t\">slowest<th>GPUs idle</tr>"));
+                         "<th class=\"t\">slowest<th>GPUs idle<th>CPU<th>CPU outside</tr>"));
     for (size_t i = 0; i < r->span_count; i++) {
         const struct report_span *s = &r->spans[i];
-        char share[WORDS_MAX], idle[WORDS_MAX], ratio[WORDS_MAX] = "-";
+        char share[WORDS_MAX], idle[WORDS_MAX], within[WORDS_MAX], outside[WORDS_MAX],
+            ratio[WORDS_MAX] = "-";
         words_share(s->share, share);
         words_share(s->gpu_idle, idle);
+        words_share(s->cpu_within / 100, within);
+        words_share(s->cpu_outside / 100, outside);
         if (!isnan(s->imbalance))
             snprintf(ratio, sizeof ratio, "%.2f", s->imbalance);
         buf_add_str(out, STR("<tr><td>"));
@@ -190,7 +230,7 @@ static void write_spans(const struct report *r, struct buf *out)
                    s->members, ratio);
         if (s->members > 1)
             html_escape(out, s->slowest);
-        buf_printf(out, "<td>%s", idle);
+        buf_printf(out, "<td>%s<td>%s<td>%s", idle, within, outside);
     }
     buf_add_str(out, STR("</table></div>\n"));
 }
@@ -229,6 +269,7 @@ void report_html(const struct report *r, struct buf *out)
         write_findings(r, out);
         write_uses(r, out);
         write_charts(r, out);
+        write_metrics(r, out);
         write_spans(r, out);
         write_stragglers(r, out);
     } else {

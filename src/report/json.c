@@ -1,6 +1,7 @@
 // json.c - writes a report as JSON; docs/report.md describes its members. Unknown values are left
 // out.
 #include "base/json_writer.h"
+#include "report/programs.h"
 #include "report/words.h"
 
 #include <stdio.h>
@@ -144,10 +145,32 @@ static void write_measure(struct json_writer *w, const struct report_measure *m)
         number(w, "mean", l->mean);
         number(w, "peak", l->peak);
         number(w, "total", l->total);
+        number(w, "reached", l->reached);
         json_end_object(w);
     }
     json_end_array(w);
     json_end_object(w);
+}
+
+static void write_agreements(struct json_writer *w, const struct report *r)
+{
+    struct report_agreement all[AGREEMENTS_MAX];
+    size_t count = program_agreements(r, all);
+    begin_list(w, "agreements");
+    for (size_t i = 0; i < count; i++) {
+        json_begin_object(w);
+        begin_list(w, "metrics");
+        json_put_string(w, all[i].a->metric);
+        json_put_string(w, all[i].b->metric);
+        json_end_array(w);
+        number(w, "correlation", all[i].correlation);
+        number(w, "difference", all[i].difference);
+        number(w, "first_half", all[i].first_half);
+        number(w, "second_half", all[i].second_half);
+        json_key_u64(w, "buckets", all[i].buckets);
+        json_end_object(w);
+    }
+    json_end_array(w);
 }
 
 static void write_measures(struct json_writer *w, const struct report *r)
@@ -179,6 +202,8 @@ static void write_span_rows(struct json_writer *w, const struct report *r)
         number(w, "imbalance", s->imbalance);
         text(w, "slowest", s->slowest);
         number(w, "gpu_idle", s->gpu_idle);
+        number(w, "cpu_percent", s->cpu_within);
+        number(w, "cpu_percent_outside", s->cpu_outside);
         text(w, "inner", s->inner);
         if (s->inner.size)
             number(w, "inner_share", s->inner_share);
@@ -227,6 +252,7 @@ void report_json(const struct report *r, struct buf *out)
     write_span_rows(&w, r);
     write_stragglers(&w, r);
     write_measures(&w, r);
+    write_agreements(&w, r);
     json_end_object(&w);
     buf_add_char(out, '\n');
 }

@@ -72,6 +72,7 @@ struct report_line {
     double points;         // number of points in its statistics
     double mean, peak;     // over all points; for a counter, over the buckets' rates
     double total;          // growth of a counter; else NaN
+    double reached;        // greatest value of a counter; else NaN
     const double *buckets; // report.bucket_count values
 };
 
@@ -101,6 +102,9 @@ struct report_span {
     struct str slowest; // this member, "host=n1,rank=3"
     double gpu_idle;    // share of GPU samples within the spans that are below 5 %; NaN: unknown
     double gpu_samples;
+    // percent of the processors of the spans' nodes while a span runs, and while none runs; NaN:
+    // unknown (span_cpu.h)
+    double cpu_within, cpu_outside;
     struct str outer;   // the span that contains most of its time; empty: none
     struct str inner;   // the span within it that takes the most time; empty: none
     double inner_share; // time of `inner` as a share of its time
@@ -186,6 +190,7 @@ struct report {
     uint64_t damaged_blocks;
     // data
     int64_t first_ns, bucket_ns; // start of the first bucket; length of a bucket
+    int64_t sample_ns;           // between two samples of the nodes' own metrics
     size_t bucket_count;         // 0: no points
     int64_t from_ns, to_ns;      // the range of all statistics, whole seconds; to_ns is exclusive
     struct report_measure measures[REPORT_MEASURES_COUNT];

@@ -2,6 +2,7 @@
 // the command behind a finding.
 #include "base/escape.h"
 #include "base/printable.h"
+#include "report/programs.h"
 #include "report/words.h"
 
 #include <stdio.h>
@@ -76,6 +77,8 @@ static void heading(struct buf *out, const char *text)
 }
 
 // ---------------------------------------------------------------- parts
+
+static const double cpu_difference_least = 5; // percent of all processors
 
 static void write_run(const struct report *r, struct buf *out)
 {
@@ -163,6 +166,54 @@ static void write_uses(const struct report *r, struct buf *out)
     buf_printf(out, "%-17s %s (%.*s)%s\n", "energy", energy, STR_ARG(e->covers), co2);
 }
 
+// The name of a metric or span in its column.
+static void name_cell(struct buf *out, struct str text)
+{
+    enum { COLUMNS = 19 };
+    struct buf name = {0};
+    printable_add(&name, text);
+    buf_printf(out, "%-*.*s", COLUMNS, (int)(name.size > COLUMNS ? COLUMNS : name.size),
+               buf_cstr(&name));
+    buf_free(&name);
+}
+
+static void write_agreement(const struct report_agreement *a, struct buf *out)
+{
+    struct buf b = {0};
+    buf_printf(&b, "follows %.*s: correlation %.3f, differences of %.3g (root mean square)",
+               STR_ARG(a->b->metric), a->correlation, a->difference);
+    if (!isnan(a->first_half) && !isnan(a->second_half))
+        buf_printf(&b, ", %.3g in the first half and %.3g in the second", a->first_half,
+                   a->second_half);
+    wrap(out, "  ", 2, buf_str(&b));
+    buf_free(&b);
+}
+
+static void write_metrics(const struct report *r, struct buf *out)
+{
+    struct report_agreement agreements[AGREEMENTS_MAX];
+    size_t count = program_agreements(r, agreements);
+    if (!r->own_count)
+        return;
+    heading(out, "METRICS               points      mean     least  greatest     first      last");
+    for (size_t i = 0; i < r->own_count; i++) {
+        const struct report_measure *m = &r->own[i];
+        struct program_metric all = program_metric_of(r, m);
+        name_cell(out, m->metric);
+        if (m->counter)
+            buf_printf(out, " %8.0f  reached %.6g, %.4g a second\n", all.points, all.reached,
+                       all.mean);
+        else
+            buf_printf(out, " %8.0f %9.4g %9.4g %9.4g %9.4g %9.4g\n", all.points, all.mean,
+                       all.least, all.greatest, all.first, all.last);
+        for (size_t k = 0; k < count; k++)
+            if (agreements[k].a == m)
+                write_agreement(&agreements[k], out);
+    }
+    if (r->own_total > r->own_count)
+        buf_printf(out, "and %zu metrics more\n", r->own_total - r->own_count);
+}
+
 static void write_spans(const struct report *r, struct buf *out)
 {
     if (!r->span_count)
@@ -170,20 +221,20 @@ static void write_spans(const struct report *r, struct buf *out)
     heading(out, "SPANS                  count     mean s      p50 s      p95 s      max s  share");
     for (size_t i = 0; i < r->span_count; i++) {
         const struct report_span *s = &r->spans[i];
-        struct buf name = {0};
         char share[WORDS_MAX];
-        printable_add(&name, s->name);
         words_share(s->share, share);
-        buf_printf(out, "%-19.*s %8llu %10.4g %10.4g %10.4g %10.4g %6s\n",
-                   (int)(name.size > 19 ? 19 : name.size), buf_cstr(&name),
-                   (unsigned long long)s->count, s->mean_s, s->p50_s, s->p95_s, s->max_s, share);
-        buf_free(&name);
+        name_cell(out, s->name);
+        buf_printf(out, " %8llu %10.4g %10.4g %10.4g %10.4g %6s\n", (unsigned long long)s->count,
+                   s->mean_s, s->p50_s, s->p95_s, s->max_s, share);
         struct buf more = {0};
         if (s->imbalance >= 1.05)
             buf_printf(&more, "%.*s takes %.0f %% longer than the mean of %zu", STR_ARG(s->slowest),
                        (s->imbalance - 1) * 100, s->members);
         if (s->gpu_idle >= 0.05)
             buf_printf(&more, "%sGPUs idle %.0f %%", more.size ? "; " : "", s->gpu_idle * 100);
+        if (fabs(s->cpu_within - s->cpu_outside) >= cpu_difference_least)
+            buf_printf(&more, "%sCPU %.0f %%, %.0f %% while none runs", more.size ? "; " : "",
+                       s->cpu_within, s->cpu_outside);
         if (s->unfinished)
             buf_printf(&more, "%s%llu without an end", more.size ? "; " : "",
                        (unsigned long long)s->unfinished);
@@ -225,6 +276,7 @@ void report_text(const struct report *r, struct buf *out)
     }
     write_findings(r, out);
     write_uses(r, out);
+    write_metrics(r, out);
     write_spans(r, out);
     write_stragglers(r, out);
 }

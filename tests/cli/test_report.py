@@ -203,12 +203,29 @@ class Report(Place):
         self.assertEqual((step["slowest"], step["inner"]), ("host=n1,rank=1", "load batch"))
         self.assertAlmostEqual(step["inner_share"], 0.3, 6)
 
+    def test_processors_within_spans(self):
+        """The same as the sum over all samples, of which each is the mean of the 10 s before it."""
+        folder = training(self.root / "train")
+        listed = json.loads(self.sonde("query", "--spans=step", "--json", folder).stdout)
+        use = {one["tags"]["host"]: one["dps"] for one in json.loads(self.sonde("query", "--json", "none:cpu_percent{host=*}", folder).stdout)}
+        parts = []  # (part of the sample's interval that spans cover, sample)
+        for host, points in use.items():
+            own = [(one["start_ns"], one["end_ns"]) for one in listed if one["tags"]["host"] == host]
+            for time_ms, value in points.items():
+                end = int(time_ms) * (SECOND if len(time_ms) < 12 else 10**6)
+                covered = sum(max(0, min(end, to) - max(end - 10 * SECOND, start)) for start, to in own)
+                parts.append((covered / (10 * SECOND), value))
+        self.assertEqual(len(parts), 360)
+        step = next(s for s in self.data(folder)["spans"] if s["name"] == "step")
+        self.assertAlmostEqual(step["cpu_percent"], sum(part * value for part, value in parts) / sum(part for part, _ in parts), 6)
+        self.assertAlmostEqual(step["cpu_percent_outside"], sum((1 - part) * value for part, value in parts) / sum(1 - part for part, _ in parts), 6)
+
     def test_spans_are_those_of_stats(self):
         """One table serves both, and its quantiles are those of `sonde stats` (R-6)."""
         folder = training(self.root / "train")
         spans = self.data(folder)["spans"]
         # without the figures that come from metrics
-        plain = [{k: v for k, v in s.items() if k != "gpu_idle"} for s in spans]
+        plain = [{k: v for k, v in s.items() if k != "gpu_idle" and not k.startswith("cpu_")} for s in spans]
         self.assertEqual(json.loads(self.sonde("stats", "--spans", "--json", folder).stdout), plain)
         self.assertEqual(json.loads(self.sonde("stats", "--spans=step", "--json", folder).stdout), [{k: v for k, v in s.items() if not k.startswith("inner")} for s in plain if s["name"] == "step"])
         table = self.root / "n.csv"  # has the lengths as points of a metric

@@ -1,34 +1,24 @@
 """The paper's demonstration on one node, small: Python, C and Fortran record on one timeline, the
-report shows its phases, and the dashboard's queries are answered. Needs an MPI and NumPy."""
+report shows its phases and its metrics, the dashboard's queries are answered, and the page in a
+browser shows the same while the job runs. Needs an MPI and NumPy."""
 
 import importlib.util
 import json
 import math
 import os
-import pathlib
 import shutil
+import statistics
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.environ["PLACE"])
+import loop  # noqa: E402
 from place import Place, main  # noqa: E402
 
-SOURCE, BUILD = pathlib.Path(os.environ["SOURCE"]), pathlib.Path(os.environ["BUILD_FOLDER"])
-EXAMPLE = SOURCE / "examples/ai_in_the_loop"
-ITERATIONS, STEP, RANKS, POINTS, TERMS = 4, 0.5, 2, 8, 20
-# Sends the queries of each panel to the job around it, as Grafana's data source does.
-ASK = """
-import json, os, sys, urllib.request
-token = open(os.environ["SONDE_TOKEN_FILE"]).read().strip()
-for panel in json.load(open(sys.argv[1]))["panels"]:
-    for target in panel["targets"]:
-        filters = [one | {"filter": one["filter"].replace("${host:pipe}", ".*")} for one in target["filters"]]
-        query = {"metric": target["metric"], "aggregator": target["aggregator"], "downsample": "1s-" + target["downsampleAggregator"], "filters": filters}
-        body = json.dumps({"start": int(sys.argv[2]), "queries": [query]}).encode()
-        request = urllib.request.Request(os.environ["SONDE_URL"] + "/api/query", body, {"Authorization": "Bearer " + token})
-        print(json.dumps([panel["title"], json.load(urllib.request.urlopen(request))]))
-"""
+PAGE = loop.SOURCE / "tests/web/ai_in_the_loop.mjs"
+ITERATIONS, STEP, RANKS, POINTS = 4, 0.5, 2, 8
+NOT_SHOWN = 77  # the exit code of PAGE without a browser
 
 
 class Loop(Place):
@@ -37,12 +27,8 @@ class Loop(Place):
         self.env |= {"PYTHONPATH": f"{os.environ['PACKAGE']}:{os.environ.get('PYTHONPATH', '')}",
                      "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
         self.record = self.root / "recording"
-        # The Makefile, with what pkg-config says of an installed sonde.
-        library = pathlib.Path(os.environ["LIBRARY"])
-        (self.root / "sonde.pc").write_text(f"fortran={SOURCE}/bindings/fortran\nName: sonde\nDescription: sonde\nVersion: 1\nCflags: -I{SOURCE}/include\n"
-                                            f"Libs: {library} -Wl,-rpath,{library.parent}\n")
+        loop.copy(self.root)
         self.programs = self.root / "programs"
-        shutil.copytree(EXAMPLE, self.programs)
         done = subprocess.run(["make", "-C", self.programs], env=self.env | {"PKG_CONFIG_PATH": str(self.root)}, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
 
@@ -53,15 +39,16 @@ class Loop(Place):
         return {tuple(sorted((k, v) for k, v in one["tags"].items() if k != "host")): [value for _, value in sorted(one["dps"].items())] for one in json.loads(done.stdout)}
 
     def test_programs_that_are_not_built(self):
-        done = subprocess.run([sys.executable, EXAMPLE / "ai_in_the_loop.py", "--programs", self.root], env=self.env, capture_output=True, text=True)
-        self.one_line(done, 1, f"{self.root}/taylor does not exist: build it with make -C {EXAMPLE}")
+        done = subprocess.run([sys.executable, loop.EXAMPLE / "ai_in_the_loop.py", "--programs", self.root], env=self.env, capture_output=True, text=True)
+        self.one_line(done, 1, f"{self.root}/taylor does not exist: build it with make -C {loop.EXAMPLE}")
 
     def test_one_node(self):
         begun = int(time.time())
-        (self.root / "ask.py").write_text(ASK)
         example = [sys.executable, self.programs / "ai_in_the_loop.py", "--iterations", ITERATIONS, "--step", STEP, "--ranks", RANKS, "--points", POINTS, "--epochs", 50]
-        ask = [sys.executable, self.root / "ask.py", BUILD / "grafana/dashboards/ai_in_the_loop.json", begun]
-        script = " ".join(map(str, example)) + " && " + " ".join(map(str, ask))
+        ask = [sys.executable, self.root / "ask.py", self.root / loop.DASHBOARD.name, begun]
+        # The page is opened while the job runs.
+        page = ["node", PAGE, ITERATIONS] if shutil.which("node") else ["echo", "skipped: no node"]
+        script = " && ".join(" ".join(map(str, command)) for command in (example, ask)) + f" && {{ {' '.join(map(str, page))} || [ $? = {NOT_SHOWN} ]; }}"
         done = self.sonde("run", "--quiet", "--record", self.record, "--", "sh", "-c", script)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         said, *answers = done.stdout.splitlines()
@@ -70,11 +57,12 @@ class Loop(Place):
         self.assertEqual(words[:2], [str(ITERATIONS), "iterations,"])
         self.assertTrue(1 <= trainings <= ITERATIONS)
 
+        *answers, shown = answers
+        print(f"# {shown}", flush=True)
+
         # Each panel of figure 3 has its lines.
-        found = {}
-        for title, answer in map(json.loads, answers):
-            found.setdefault(title, []).extend(one["metric"] for one in answer if one["dps"])
-        self.assertEqual(found, {"actual and predicted": ["actual", "predicted"], "difference": ["difference"], "CPU": ["cpu_percent"]})
+        host = os.uname().nodename
+        self.assertEqual(loop.panels(answers), {"actual and predicted": [("actual", host), ("predicted", host)], "difference": [("difference", host)], "CPU": [("cpu_percent", host)]})
 
         # The numbers of the three languages are those of the computation.
         [actual], [predicted], [difference] = (self.series(f"none:{name}").values() for name in ("actual", "predicted", "difference"))
@@ -83,7 +71,7 @@ class Loop(Place):
             self.assertAlmostEqual(guess - real, off, 9)  # the Taylor series is that close
         self.assertEqual(sum(abs(off) > 0.05 for off in difference), trainings)
         rank = [(("rank", str(number)),) for number in range(RANKS)]
-        self.assertEqual(self.series("none:0all-max:taylor_terms{rank=*}"), {one: [TERMS / RANKS * ITERATIONS] for one in rank})
+        self.assertEqual(self.series("none:0all-max:taylor_terms{rank=*}"), {one: [loop.TERMS / RANKS * ITERATIONS] for one in rank})
         self.assertEqual(self.series("none:0all-max:training_points{rank=*}"), {one: [POINTS * trainings] for one in rank})
 
         # All of it lies within the spans of the iterations.
@@ -93,13 +81,16 @@ class Loop(Place):
         for span in spans:
             count[span["name"]] = count.get(span["name"], 0) + 1
             self.assertTrue(any(i["start_ns"] <= span["start_ns"] and span["end_ns"] <= i["end_ns"] for i in iterations), span)
-        phases = {"iteration": ITERATIONS, "taylor": ITERATIONS, "inference": ITERATIONS, "training_set": trainings, "training": trainings}
-        self.assertEqual(count, phases | {"terms": RANKS * ITERATIONS, "points": RANKS * trainings})
+        self.assertEqual(count, loop.phases(ITERATIONS, trainings, RANKS))
 
-        # The report names the phases that took the time.
+        # The report names the phases that took the time, and the numbers of figure 3.
         report = self.sonde("report", self.record).stdout
-        rows = {line.split()[0]: line.split() for line in report[report.index("\nSPANS"):].splitlines() if line}
-        self.assertEqual({name: int(rows[name][1]) for name in phases}, phases, report)
+        of_metrics, of_spans = report[report.index("\nMETRICS"):].split("\nSPANS")
+        rows = {line.split()[0]: line.split()[1:] for line in of_spans.splitlines() if line and line[0] != " "}
+        self.assertEqual({name: int(rows[name][0]) for name in count}, count, report)
+        rows = {line.split()[0]: line.split()[1:] for line in of_metrics.splitlines() if line and line[0] != " "}
+        for name, values in (("actual", actual), ("predicted", predicted), ("difference", difference)):
+            self.assertEqual(rows[name][:4], [str(ITERATIONS), *(f"{value:.4g}" for value in (statistics.fmean(values), min(values), max(values)))], report)
 
 
 if __name__ == "__main__":

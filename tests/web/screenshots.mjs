@@ -1,6 +1,7 @@
 // Takes the pictures of the page: node tests/web/screenshots.mjs FOLDER [WHICH…]. It needs the
 // environment in tests/web/meson.build. docs/page.png is `nodes`, docs/page-job.png is `job`,
-// docs/report.png is `report`.
+// docs/report.png is `report`. docs/demo.png is `demo`: a recording of examples/ai_in_the_loop, in
+// SONDE_RECORDING.
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { browser, endAll, folder, need, record, said, serve, start, tab, TOKEN, until } from './harness.mjs';
@@ -121,5 +122,10 @@ if (wants('report')) {
   await page.goto(pathToFileURL(await runReport(folder())).href);
   await page.screenshot({ path: path.join(out, 'report.png') });
   await page.context().close();
+}
+if (wanted.includes('demo')) {
+  const replay = start(process.env.SONDE, ['replay', process.env.SONDE_RECORDING]);
+  const [, url, token] = await said(replay.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
+  await shoot('demo', url, token, { height: 760 });
 }
 await endAll();
