@@ -11,12 +11,21 @@ struct process {
     int stat, io; // descriptors of /proc/PID/stat and /proc/PID/io; -1 = not kept open
     uint64_t used, pages, threads; // used: ticks since the last reading of all details
     uint64_t parent, read_bytes, write_bytes;
+    uint64_t inherited, credited; // ticks of ended children (waited_children.h)
     char command[JOB_COMMAND_SIZE];
     bool ours, of_job, shown, picked;
+    bool listed; // the walk after this one has found it, too
     // it has ended, and its parent has not waited for it: only its processor time is left
     bool zombie;
     bool io_known; // the two byte counts are from this sample
     uint8_t job_looks, reads;
 };
+
+// Orders processes by pid, for qsort() and bsearch().
+static inline int process_by_pid(const void *a, const void *b)
+{
+    const struct process *left = a, *right = b;
+    return (left->pid > right->pid) - (left->pid < right->pid);
+}
 
 #endif

@@ -14,6 +14,8 @@ enum {
     STAT_PARENT = 1,
     STAT_UTIME = 11,
     STAT_STIME = 12,
+    STAT_CUTIME = 13,
+    STAT_CSTIME = 14,
     STAT_THREADS = 17,
     STAT_START = 19,
     STAT_RSS = 21,
@@ -67,14 +69,15 @@ bool process_stat_parse(struct str line, struct process_stat *out)
         struct str word = str_word(&rest);
         if (i == STAT_STATE && word.size)
             out->state = word.data[0];
-        bool needed = i == STAT_PARENT || i == STAT_UTIME || i == STAT_STIME || i == STAT_THREADS ||
-                      i == STAT_START || i == STAT_RSS;
+        bool needed = i == STAT_PARENT || (i >= STAT_UTIME && i <= STAT_CSTIME) ||
+                      i == STAT_THREADS || i == STAT_START || i == STAT_RSS;
         if (needed && !str_to_u64(word, &numbers[i]))
             return false;
     }
     out->parent = numbers[STAT_PARENT];
     out->threads = numbers[STAT_THREADS];
     out->ticks = numbers[STAT_UTIME] + numbers[STAT_STIME];
+    out->waited = numbers[STAT_CUTIME] + numbers[STAT_CSTIME];
     out->start = numbers[STAT_START];
     out->pages = numbers[STAT_RSS];
     return true;

@@ -31,6 +31,7 @@ struct process_stat {
     char state; // 'R', 'S', 'Z' …
     uint64_t parent, threads;
     uint64_t ticks; // processor time in clock ticks: user and system
+    uint64_t waited; // the same of the children that it has waited for, and of their children
     uint64_t start; // clock ticks since the node's start
     uint64_t pages; // resident
 };

@@ -28,7 +28,8 @@
 //   Cost: 256 × 2 preads of some 2 µs in 2 s are 0.05 % of a core; a job of 4 processes, 0.001 %
 //
 // The processor time is a counter: it adds the time that each process used since its last reading,
-// so the end of a process does not decrease it.
+// so the end of a process does not decrease it. It also adds the time of ended children that no
+// reading has seen (waited_children.h).
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -36,6 +37,7 @@
 #include "collect/process_choice.h"
 #include "collect/process_files.h"
 #include "collect/procfile.h"
+#include "collect/waited_children.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -204,12 +206,6 @@ static int make_room(struct processes *p, size_t count)
     return array_room(&p->now, &p->now_capacity, count, sizeof *p->now) ? 0 : -ENOMEM;
 }
 
-static int by_pid(const void *a, const void *b)
-{
-    const struct process *left = a, *right = b;
-    return (left->pid > right->pid) - (left->pid < right->pid);
-}
-
 // Replaces the last walk's list by p->now[0..count).
 static void take_over(struct processes *p, size_t count)
 {
@@ -217,7 +213,8 @@ static void take_over(struct processes *p, size_t count)
     for (size_t i = 1; i < count && ascending; i++)
         ascending = p->now[i - 1].pid < p->now[i].pid;
     if (!ascending) // only a recorded tree has another order
-        qsort(p->now, count, sizeof *p->now, by_pid);
+        qsort(p->now, count, sizeof *p->now, process_by_pid);
+    waited_children_pass_on(p->last, p->last_count, p->now, count);
     for (size_t i = 0; i < p->last_count; i++)
         close_files(p, &p->last[i]); // of processes that are gone; the others' files were moved
     struct process *list = p->last;
@@ -257,7 +254,10 @@ static int walk_list(struct source *s, struct processes *p, size_t *count)
                 // the kernel dropped the inode, or it is another process: the start time decides
                 known) {
                 process->start = known->start;
+                process->parent = known->parent;
                 process->ticks = known->ticks;
+                process->inherited = known->inherited;
+                process->credited = known->credited;
                 process->used = known->used;
                 process->shown = known->shown;
                 process->reads = known->reads;
@@ -265,6 +265,8 @@ static int walk_list(struct source *s, struct processes *p, size_t *count)
             if ((!same || (p->walks + pid) % LOOK_AGAIN == 0) &&
                 !look_at(p, entry->d_name, s->options->uid, process))
                 continue;
+            if (known)
+                known->listed = true;
             if (same)
                 known->stat = known->io = -1; // the descriptors were moved
             look_for_job(p, process, *count);
@@ -279,6 +281,8 @@ static int walk(struct source *s)
     size_t count = 0;
     int64_t begun = cpu_time_ns();
     p->unsure = false;
+    for (size_t i = 0; i < p->last_count; i++)
+        p->last[i].listed = false;
     int failed = walk_list(s, p, &count);
     p->walks++;
     p->walked_ns = s->instant_ns;
@@ -332,9 +336,12 @@ static int read_process(struct processes *p, struct process *process)
     }
     bool same = process->start == now.start;
     uint64_t ticks = now.ticks, before = same ? process->ticks : 0;
+    if (!same)
+        process->inherited = process->credited = 0;
+    uint64_t more =
+        (ticks > before ? ticks - before : 0) + waited_children_count(process, now.waited);
     for (int group = OWN; group <= (process->of_job ? JOB : OWN); group++)
-        if (ticks > before)
-            p->ticks_total[group] += ticks - before;
+        p->ticks_total[group] += more;
     process->reads = !same                        ? 1
                      : process->reads < UINT8_MAX ? (uint8_t)(process->reads + 1)
                                                   : process->reads;
@@ -344,6 +351,7 @@ static int read_process(struct processes *p, struct process *process)
     process->pages = now.pages;
     process->threads = now.threads;
     process->start = now.start;
+    process->parent = now.parent;
     process->ticks = ticks;
     return 0;
 }

@@ -1,8 +1,10 @@
 // The source of processes: the processes of the user and of the job, and the cost of counting them.
 #include "tree.h"
+#include "unit/seed.h"
 #include "unit/test.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -223,6 +225,102 @@ static void write_child(struct tree *t, int pid, int parent)
     tree_write(t, path, text);
 }
 
+// A process of a made-up tree, and what the source can know of it.
+struct made {
+    int parent;                  // index; -1: init
+    int ticks, waited;           // now
+    int read_ticks, read_waited; // at the last sample
+    int passed;                  // what was counted of children that ended since
+    int orphaned;                // the step
+    bool lives;
+};
+
+static void write_made(struct tree *t, int pid, const struct made *m)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "proc/%d/stat", pid);
+    snprintf(text, sizeof text, "%d (x) S %d 1 1 0 -1 0 0 0 0 0 %d 0 %d 0 20 0 1 0 %d 1000 1 1\n",
+             pid, m->parent < 0 ? 1 : 100 + m->parent, m->ticks, m->waited, pid);
+    tree_write(t, path, text);
+}
+
+// Processes begin, work, end and are waited for at random. The source counts the time of each ended
+// one in full if a process of the job has waited for it, else up to its last sample, and never
+// twice.
+static void ended_children_are_counted_once(void **state)
+{
+    (void)state;
+    enum { MADE_MAX = 400 };
+    const int steps = 300 * (int)test_rounds();
+    static struct made all[MADE_MAX];
+    uint64_t random = test_seed(2026);
+    struct tree t;
+    tree_make(&t);
+    memset(all, 0, sizeof all);
+    all[0] = (struct made){.parent = -1, .ticks = 5, .lives = true};
+    write_made(&t, 100, &all[0]);
+    ENVIRON(100, "SONDE_JOB=j1");
+    struct probe p = probe_make_with(t.root, 2, getuid(), "j1", NULL);
+    int count = 1, lost = 0, unseen = 0;
+    for (int step = 1; step <= steps; step++) {
+        for (int k = 0; k < 8; k++) {
+            int i = (int)(test_random(&random) % (uint64_t)count);
+            if (!all[i].lives)
+                continue;
+            switch (test_random(&random) % 3) {
+            case 0:
+                all[i].ticks += (int)(test_random(&random) % 50);
+                break;
+            case 1:
+                if (count < MADE_MAX)
+                    all[count++] = (struct made){.parent = i, .ticks = 1, .lives = true};
+                break;
+            default:
+                // An orphan that ends in the same step looks like a child that was waited for.
+                if (!i || all[i].orphaned == step)
+                    break;
+                struct made *m = &all[i];
+                int counted = m->read_ticks + m->read_waited + m->passed;
+                m->lives = false;
+                if (m->parent < 0) {
+                    lost += counted;
+                } else {
+                    all[m->parent].waited += m->ticks + m->waited;
+                    all[m->parent].passed += counted;
+                    unseen += !counted;
+                }
+                for (int c = 0; c < count; c++)
+                    if (all[c].parent == i) {
+                        all[c].parent = -1;
+                        all[c].orphaned = step;
+                    }
+                char path[32];
+                snprintf(path, sizeof path, "proc/%d", 100 + i);
+                if (m->read_ticks)
+                    tree_remove_all(&t, path);
+            }
+        }
+        int expected = lost;
+        for (int i = 0; i < count; i++)
+            if (all[i].lives) {
+                write_made(&t, 100 + i, &all[i]);
+                ENVIRON(100 + i, "SONDE_JOB=j1");
+                all[i].read_ticks = all[i].ticks;
+                all[i].read_waited = all[i].waited;
+                all[i].passed = 0;
+                expected += all[i].ticks + all[i].waited;
+            }
+        probe_sample(&p, "processes", 100 * SECOND * step);
+        double total = own(&p, "job_cpu_seconds_total") * 100;
+        if (fabs(total - expected) > 0.01)
+            fail_msg("step %d: %g ticks, not %d", step, total, expected);
+        assert_true(own(&p, "own_cpu_seconds_total") * 100 == total);
+    }
+    assert_true(unseen > 0 && lost > 0 && count > 50);
+    probe_free(&p);
+    tree_free(&t);
+}
+
 // `env -i` and setuid programs have no readable environment: a child of the job's process belongs
 // to the job.
 static void children_of_the_job_are_of_the_job(void **state)
@@ -344,7 +442,7 @@ static void a_name_with_brackets(void **state)
     // The tree belongs to the user who checked it out.
     if (probe_sample(&p, "processes", SECOND) == 4 && own(&p, "own_processes") > 0) {
         assert_true(own(&p, "own_threads") == 12);
-        assert_true(own(&p, "own_cpu_seconds_total") == 4);
+        assert_true(own(&p, "own_cpu_seconds_total") == 4.14); // with its ended children
     } else {
         skip();
     }
@@ -390,6 +488,7 @@ int main(void)
         cmocka_unit_test(processes_of_the_job),
         cmocka_unit_test(processes_of_the_job_at_every_sample),
         cmocka_unit_test(processor_time_is_counted_once),
+        cmocka_unit_test(ended_children_are_counted_once),
         cmocka_unit_test(children_of_the_job_are_of_the_job),
         cmocka_unit_test(processes_one_by_one),
         cmocka_unit_test(counts_hold_while_nothing_changes),
