@@ -494,6 +494,28 @@ class Report(Place):
             brief = self.report("--brief", self.root / kind).stdout.splitlines()
             self.assertEqual([line for line in brief if "found:" in line], [f"sonde: found: {f['title']}" for f in found[:2]], kind)
 
+    def test_brief_of_many_nodes(self):
+        """Of more than 128 nodes it describes 128, evenly spread, and says so."""
+        times = range(0, 300, 10)
+        for count in (128, 129, 400):
+            lines = ["time_ns,kind,name,value,host\n"]
+            for n in range(count):
+                # The kernel kills a process on the first node, on the last one, and on the one
+                # before it, which is in no sample.
+                killed = n in (0, count - 2, count - 1)
+                lines += [f"{(START + t) * SECOND},counter,oom_kills_total,{int(killed and t >= 200)},n{n}\n" for t in times]
+            table, folder = self.root / f"{count}.csv", self.root / f"many-{count}"
+            table.write_text("".join(lines))
+            self.assertEqual(self.sonde("import", "-o", folder, table).returncode, 0)
+            self.assertEqual(len(list(folder.glob("*.sonde"))), count)
+            brief = self.report("--brief", folder).stdout
+            found = next(f for f in self.data(folder)["findings"] if f["kind"] == "out_of_memory")
+            self.assertIn(f"3 processes were killed because memory ran out on n0, n{count - 2} and n{count - 1}", found["title"])
+            if count <= 128:
+                self.assertEqual(brief, f"sonde: found: {found['title']}\n")
+            else:
+                self.assertEqual(brief, f"sonde: found: 2 processes were killed because memory ran out on n0 and n{count - 1} (on 128 of {count} nodes)\n")
+
     # ---- the end of `sonde run`
 
     def finish_together(self, *runs):
