@@ -457,6 +457,14 @@ class Report(Place):
         folder = training(self.root / "train", seconds=60)
         self.one_line(self.sonde("report", "-o", "none/x.html", folder), 1, "cannot write none/x.html")
 
+    def test_a_page_without_a_job_is_called_like_its_recording(self):
+        (self.root / "t.csv").write_text("time_ns,name,value,host\n1,loss,2,n1\n")
+        self.assertEqual(self.sonde("import", "-o", "bought", "t.csv").returncode, 0)
+        self.assertEqual(self.sonde("report", "-o", "page.html", "bought").returncode, 0)
+        page = (self.root / "page.html").read_text()
+        self.assertIn("<h1>bought</h1>", page)
+        self.assertRegex(page, "<title>[^<]*bought")
+
     def test_brief(self):
         folder = training(self.root / "train")
         lines = self.report("--brief", folder).stdout.splitlines()
