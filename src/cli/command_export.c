@@ -146,7 +146,8 @@ static int read_selection(const struct options *o, struct export_selection *out,
                                                                                     : INT64_MIN,
         .to_ns =
             range.end_ns || (range.end && strcmp(range.end, "0") == 0) ? range.end_ns : INT64_MAX,
-        .events = !options_flag(o, OPT_NO_EVENTS)};
+        .events = !options_flag(o, OPT_NO_EVENTS),
+        .temporary = folder_temporary()};
     const char *span = options_text(o, OPT_EXPORT_PER_SPAN),
                *each = options_text(o, OPT_EXPORT_DOWNSAMPLE);
     out->span = str_of(span);

@@ -1,6 +1,7 @@
 // command_report.c - prints one run as a report: text, JSON or an HTML file.
 #include "cli/commands.h"
 #include "cli/data_request.h"
+#include "cli/report_sample.h"
 
 #include "base/atomic_file.h"
 #include "base/log.h"
@@ -49,6 +50,26 @@ static int write_report(const struct options *o, const struct report *r, struct 
     return EXIT_OK;
 }
 
+// Opens a sample of the run's recordings for --brief, or the run itself.
+static int open_run(const struct options *o, struct report_sample *sample, struct data_request *out,
+                    struct error *e)
+{
+    struct target_options where = data_request_targets(o);
+    struct target target;
+    *sample = (struct report_sample){0};
+    if (options_flag(o, OPT_BRIEF) && o->argument_count <= 1) {
+        int rc = target_find(o->argument_count ? o->arguments[0] : NULL, NULL, &where, &target, e);
+        if (!rc && target.kind == TARGET_RECORDING)
+            rc = report_sample_choose(target.path, sample);
+        if (rc == -ENOMEM)
+            return error_set(e, rc, "no memory");
+        if (!rc)
+            target_free(&target);
+    }
+    return sample->count ? data_request_open(o, sample->paths, sample->count, out, e)
+                         : data_request_open(o, o->arguments, (size_t)o->argument_count, out, e);
+}
+
 int command_report(const struct options *o)
 {
     struct error e = {0};
@@ -56,8 +77,11 @@ int command_report(const struct options *o)
     struct arena arena = {0};
     if (check_together(o, &e) < 0)
         return command_failed(EXIT_USAGE, &e);
-    if (data_request_open(o, o->arguments, (size_t)o->argument_count, &a, &e) < 0)
+    struct report_sample sample;
+    if (open_run(o, &sample, &a, &e) < 0) {
+        report_sample_free(&sample);
         return command_failed(EXIT_FAILED, &e);
+    }
     double grams = options_number(o, OPT_CO2);
     struct gather_options options = {.where = o->argument_count ? o->arguments[0] : NULL,
                                      .grams_per_kwh = grams > 0 ? grams : (double)NAN,
@@ -68,8 +92,10 @@ int command_report(const struct options *o)
         code = command_failed(EXIT_FAILED, (error_set(&e, -ENOMEM, "no memory"), &e));
     else if (report_gather(a.client, &options, &arena, report, &e) < 0)
         code = command_failed(EXIT_FAILED, &e);
-    else
+    else {
+        report->sample_of = sample.of > sample.count && sample.count ? sample.of : 0;
         code = write_report(o, report, &e);
+    }
     if (report && report->missing.size) {
         struct buf missing = {0};
         buf_add_str(&missing, report->missing);
@@ -77,6 +103,7 @@ int command_report(const struct options *o)
         buf_free(&missing);
     }
     code = data_request_close(&a, code);
+    report_sample_free(&sample);
     free(report);
     arena_free(&arena);
     return code;

@@ -222,8 +222,7 @@ static double noise_of_levels(struct detect *d)
     }
     if (!count)
         return 0;
-    median_sort(d->pooled, count);
-    double value = median_of(d->pooled, count) / MAD_OF_NORMAL / M_SQRT2;
+    double value = median_unsorted(d->pooled, count) / MAD_OF_NORMAL / M_SQRT2;
     return d->o.window == 1 ? value : value * sqrt(M_PI_2 / d->o.window);
 }
 

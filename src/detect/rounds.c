@@ -76,8 +76,10 @@ int rounds_play(struct rounds *r)
         return -ENOMEM;
     if (r->count)
         qsort(r->samples, r->count, sizeof *r->samples, by_round);
+    // The end of the latest sample so far, because the members of a later round may all be early.
+    int64_t t_ns = INT64_MIN;
     for (size_t at = 0; at < r->count;) {
-        int64_t round = r->samples[at].round, t_ns = r->samples[at].t_ns;
+        int64_t round = r->samples[at].round;
         for (; at < r->count && r->samples[at].round == round; at++) {
             detect_value(r->detect, r->samples[at].member, r->samples[at].value);
             if (r->samples[at].t_ns > t_ns)

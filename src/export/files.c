@@ -16,8 +16,9 @@
 
 enum {
     MERGE_BYTES = 48 << 20, // memory for points of one series that overlap in several files
-    // Unpacked blocks that all files together keep for the next series, so that memory stays below
-    // 100 MB. Each of many files keeps about one block.
+    // Unpacked blocks that all files together keep in memory for the next series, so that memory
+    // stays below 100 MB. The other blocks are in a temporary file; without it, each of many files
+    // keeps about one block.
     KEPT_BYTES = 64 << 20,
     KEPT_OF_A_FILE = 1 << 20,
 };
@@ -30,6 +31,7 @@ struct files {
     struct arena arena;
     struct sources_view view;
     bool viewed;
+    struct store_overflow *overflow; // NULL: none
 
     struct query query;             // query for the current metric
     struct query_context selecting; // its plan has the selected series
@@ -361,6 +363,7 @@ static void files_close(struct export_source *s)
         query_context_end(&f->selecting);
     if (f->viewed)
         sources_close(&f->view);
+    store_overflow_close(f->overflow);
     if (f->sources)
         sources_destroy(f->sources);
     export_judge_free(&f->judge);
@@ -423,9 +426,13 @@ static int open_view(struct files *f, const char *const *paths, size_t count, st
         return rc;
     f->viewed = true;
     size_t kept = f->view.count ? KEPT_BYTES / f->view.count : 0;
-    for (size_t i = 0; i < f->view.count; i++)
-        store_snapshot_keep_at_most(f->view.snapshots[i],
-                                    kept > KEPT_OF_A_FILE ? kept : (size_t)KEPT_OF_A_FILE);
+    f->overflow = f->selection->temporary ? store_overflow_open(f->selection->temporary) : NULL;
+    for (size_t i = 0; i < f->view.count; i++) {
+        store_snapshot_keep_at_most(f->view.snapshots[i], f->overflow || kept > KEPT_OF_A_FILE
+                                                              ? kept
+                                                              : (size_t)KEPT_OF_A_FILE);
+        store_snapshot_overflow(f->view.snapshots[i], f->overflow);
+    }
     if (f->view.count)
         return 0;
     return f->view.unreadable_count

@@ -15,6 +15,8 @@ struct export_selection {
     bool events;
     // without a fill policy; if not `on`, the points are exported unchanged
     struct query_downsample downsample;
+    // folder for unpacked data beyond the memory limit; NULL: none
+    const char *temporary;
     struct str span; // export the values of each span of this name instead of points; empty: points
 };
 

@@ -261,7 +261,10 @@ static void write_stragglers(const struct report *r, struct buf *out)
 
 void report_html(const struct report *r, struct buf *out)
 {
-    struct str title = r->name.size ? r->name : r->job;
+    struct str title = r->name.size    ? r->name
+                       : r->job.size   ? r->job
+                       : r->where.size ? r->where
+                                       : STR("recording");
     html_begin(title, "report", out);
     html_put("h1", r->command.size ? r->command : title, out);
     write_run(r, out);

@@ -185,6 +185,7 @@ struct report {
     // where
     const struct report_node *nodes;
     size_t node_count;
+    size_t sample_of;      // the nodes are a sample of so many; 0: all nodes
     struct str missing;    // "n2 (late), n7 (unreadable)"; empty: none
     struct str unreadable; // unreadable files, with reasons
     uint64_t damaged_blocks;

@@ -287,7 +287,9 @@ void report_brief(const struct report *r, struct buf *out)
 {
     enum { SHOWN = 2 };
     struct buf b = {0};
-    char text[WORDS_MAX];
+    char text[WORDS_MAX], sample[WORDS_MAX] = "";
+    if (r->sample_of)
+        snprintf(sample, sizeof sample, " (on %zu of %zu nodes)", r->node_count, r->sample_of);
     for (size_t i = 0; i < r->use_count; i++) {
         const struct report_use *u = &r->uses[i];
         if (strcmp(u->name, "GPU") != 0 && strcmp(u->name, "GPU memory") != 0)
@@ -300,7 +302,7 @@ void report_brief(const struct report *r, struct buf *out)
         buf_printf(&b, "%senergy %s (%.*s)", b.size ? "; " : "", text, STR_ARG(r->energy.covers));
     }
     if (b.size)
-        buf_printf(out, "sonde: %s\n", buf_cstr(&b));
+        buf_printf(out, "sonde: %s%s\n", buf_cstr(&b), sample);
     b.size = 0;
     for (size_t i = 0, shown = 0; i < r->finding_count && shown < SHOWN; i++) {
         if (r->findings[i].sureness < REPORT_LIKELY)
@@ -308,7 +310,7 @@ void report_brief(const struct report *r, struct buf *out)
         shown++;
         buf_add_str(&b, STR("sonde: found: "));
         printable_add(&b, r->findings[i].title);
-        buf_add_char(&b, '\n');
+        buf_printf(&b, "%s\n", sample);
     }
     buf_add_str(out, buf_str(&b));
     buf_free(&b);

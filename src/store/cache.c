@@ -2,9 +2,10 @@
 // cold blocks, sorted tails.
 //
 // So a hundred series of a set decode their time stamps only once. The cache holds at most
-// bytes_max, not counting pinned items.
+// bytes_max, not counting pinned items. Further unpacked parts go to the overflow, if there is one.
 #include "base/hash.h"
 #include "store/codec_table.h"
+#include "store/overflow.h"
 #include "store/reader.h"
 
 #include <assert.h>
@@ -34,8 +35,25 @@ struct cache_item *cache_find(struct cache *c, enum cache_kind kind, const void 
 static void item_free(struct cache_item *item)
 {
     codec_table_close(item->table);
-    free(item->data);
+    if (!item->in_overflow)
+        free(item->data);
     free(item);
+}
+
+// Frees the memory of an unpinned item. Returns false if the item stays: a part in the overflow,
+// without its table, or while the overflow takes further parts, a part in memory.
+static bool evict_item(const struct cache *c, struct cache_item *item)
+{
+    if (item->in_overflow) {
+        codec_table_close(item->table);
+        item->table = NULL;
+        item->bytes = 0;
+        return false;
+    }
+    if (item->kind == CACHE_PART && c->overflow && !overflow_is_full(c->overflow))
+        return false;
+    item_free(item);
+    return true;
 }
 
 // Moves the items into a table of `capacity` slots. With `evict` it drops every second unpinned
@@ -43,6 +61,7 @@ static void item_free(struct cache_item *item)
 static bool rebuild(struct cache *c, size_t capacity, bool evict)
 {
     struct cache bigger = {.bytes_max = c->bytes_max,
+                           .overflow = c->overflow,
                            .capacity = capacity,
                            .items = calloc(capacity, sizeof(struct cache_item *))};
     bool drop = false;
@@ -52,10 +71,8 @@ static bool rebuild(struct cache *c, size_t capacity, bool evict)
         struct cache_item *item = c->items[i];
         if (!item)
             continue;
-        if (evict && !item->pins && (drop = !drop)) {
-            item_free(item);
+        if (evict && !item->pins && (drop = !drop) && evict_item(c, item))
             continue;
-        }
         bigger.items[slot_of(&bigger, item->kind, item->of, item->part)] = item;
         bigger.count++;
         bigger.bytes += item->bytes;
@@ -75,7 +92,8 @@ struct cache_item *cache_add(struct cache *c, struct cache_item content)
                  rebuild(c, c->capacity ? c->capacity * 2 : 64, false));
     if (!room) {
         codec_table_close(content.table);
-        free(content.data);
+        if (!content.in_overflow)
+            free(content.data);
         free(item);
         return NULL;
     }
@@ -85,6 +103,22 @@ struct cache_item *cache_add(struct cache *c, struct cache_item content)
     c->count++;
     c->bytes += item->bytes;
     return item;
+}
+
+// Half of the memory is for time stamps and the tables of parts.
+bool cache_is_full(const struct cache *c, size_t bytes)
+{
+    return c->overflow && c->bytes + bytes > c->bytes_max / 2;
+}
+
+int cache_open_table(struct cache *c, struct cache_item *item)
+{
+    int rc = codec_table_open(item->data, item->count, &item->table);
+    if (rc)
+        return rc;
+    item->bytes = codec_table_bytes(item->table);
+    c->bytes += item->bytes;
+    return 0;
 }
 
 void cache_unpin(struct cache_item *item)

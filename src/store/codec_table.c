@@ -196,6 +196,11 @@ void codec_table_close(struct codec_table *table)
     free(table);
 }
 
+size_t codec_table_bytes(const struct codec_table *table)
+{
+    return sizeof *table + table->n_columns * sizeof table->columns[0];
+}
+
 size_t codec_table_columns(const struct codec_table *table)
 {
     return table->n_columns;

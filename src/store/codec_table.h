@@ -50,7 +50,8 @@ struct codec_table;
 // Returns 0, -EBADMSG if the bytes are not a table, or -ENOMEM. The directory takes some 100 bytes
 // a column.
 int codec_table_open(const uint8_t *in, size_t size, struct codec_table **out);
-void codec_table_close(struct codec_table *table); // NULL is allowed
+void codec_table_close(struct codec_table *table);         // NULL is allowed
+size_t codec_table_bytes(const struct codec_table *table); // memory of the directory
 
 size_t codec_table_columns(const struct codec_table *table);
 size_t codec_table_rows(const struct codec_table *table, size_t column);

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/search.h"
 #include "store/codec_table.h"
+#include "store/overflow.h"
 #include "store/reader.h"
 
 #include <errno.h>
@@ -358,14 +359,33 @@ int column_unpack(struct store_snapshot *s, uint8_t *out, size_t size, const uin
     return ZSTD_decompressDCtx(s->unzip, out, size, frame, frame_size) == size ? 0 : -EBADMSG;
 }
 
+// Takes memory for an unpacked part, or room in the overflow if the cache has no more memory.
+static uint8_t *part_place(struct store_snapshot *s, size_t size, bool *in_overflow)
+{
+    uint8_t *place = cache_is_full(&s->cache, size) ? overflow_take(s->cache.overflow, size) : NULL;
+    *in_overflow = place != NULL;
+    return place ? place : malloc(size + 1);
+}
+
+static void part_place_free(struct store_snapshot *s, uint8_t *place, bool in_overflow)
+{
+    if (in_overflow)
+        overflow_give_back(s->cache.overflow, place);
+    else
+        free(place);
+}
+
 int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number,
               struct cache_item **pin)
 {
     *pin = cache_find(&s->cache, CACHE_PART, b, number);
-    if (*pin)
-        return 0;
+    int rc = *pin && !(*pin)->table ? cache_open_table(&s->cache, *pin) : 0;
+    if (rc)
+        cache_unpin(*pin);
+    if (rc || *pin)
+        return rc;
     struct cold_directory *d;
-    int rc = cold_directory_of(s, b, &d);
+    rc = cold_directory_of(s, b, &d);
     if (rc)
         return rc;
     struct cold_part part = d->parts[number];
@@ -375,7 +395,8 @@ int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number,
         return rc;
     if (part.raw_size > PART_RAW_MAX)
         return malformed(s, b);
-    uint8_t *raw = malloc(part.raw_size + 1);
+    bool in_overflow;
+    uint8_t *raw = part_place(s, part.raw_size, &in_overflow);
     if (!raw)
         return -ENOMEM;
     struct codec_table *table = NULL;
@@ -383,15 +404,18 @@ int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number,
     if (!rc)
         rc = codec_table_open(raw, part.raw_size, &table);
     if (rc) {
-        free(raw);
+        part_place_free(s, raw, in_overflow);
         return rc == -EBADMSG ? malformed(s, b) : rc;
     }
     *pin = cache_add(&s->cache, (struct cache_item){.of = b,
                                                     .part = number,
                                                     .kind = CACHE_PART,
-                                                    .bytes = part.raw_size,
+                                                    .bytes = in_overflow ? codec_table_bytes(table)
+                                                                         : part.raw_size,
+                                                    .count = part.raw_size,
                                                     .data = raw,
-                                                    .table = table});
+                                                    .table = table,
+                                                    .in_overflow = in_overflow});
     return *pin ? 0 : -ENOMEM;
 }
 

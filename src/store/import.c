@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/decimal.h"
 #include "base/map.h"
+#include "base/storable_name.h"
 #include "store/csv_lines.h"
 #include "store/direct.h"
 #include "store/import_recording.h"
@@ -48,26 +49,59 @@ static struct str clean_name(struct str name, char out[STORE_NAME_MAX])
     return (struct str){out, n};
 }
 
+static bool has_key(const struct store_label *labels, size_t count, struct str key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_eq(labels[i].key, key))
+            return true;
+    return false;
+}
+
+// Reads a name as `sonde export --format wide-csv` writes it, METRIC{KEY=VALUE,…}. Returns the
+// number of labels, and shortens *name to the metric. Returns 0 for any other name.
+static size_t labels_of(struct str *name, struct store_label labels[STORE_LABELS_MAX])
+{
+    ptrdiff_t brace = str_find_char(*name, '{');
+    struct str metric = brace > 0 ? str_slice(*name, 0, (size_t)brace) : (struct str){0};
+    size_t count = 0;
+    if (!storable_name_is(metric, STORE_NAME_MAX) || !str_ends(*name, STR("}")))
+        return 0;
+    struct str rest = str_slice(*name, (size_t)brace + 1, name->size - 1);
+    while (rest.size) {
+        struct str value = str_cut(&rest, ','), key = str_cut(&value, '=');
+        if (count == STORE_LABELS_MAX || !value.size || value.size > STORE_VALUE_MAX ||
+            !storable_name_is(key, STORE_KEY_MAX) || has_key(labels, count, key))
+            return 0;
+        labels[count++] = (struct store_label){key, value};
+    }
+    *name = count ? metric : *name;
+    return count;
+}
+
 static int define(struct store *s, struct str name, struct str host, struct map *taken,
                   struct arena *names, uint32_t *id)
 {
     char text[STORE_NAME_MAX + 1];
-    struct str clean = clean_name(name, text);
+    struct store_label labels[STORE_LABELS_MAX];
+    struct str whole = name;
+    size_t label_count = labels_of(&name, labels);
+    struct str tags = str_slice(whole, name.size, whole.size), clean = clean_name(name, text);
     size_t plain = clean.size;
+    if (!has_key(labels, label_count, STR("host")) && label_count < STORE_LABELS_MAX)
+        labels[label_count++] = (struct store_label){STR("host"), host};
     for (unsigned number = 2;; number++) {
         bool added = false;
-        struct str kept = arena_str(names, clean);
-        if (!kept.data || !map_add(taken, kept, &added))
+        const char *kept = arena_printf(names, "%.*s%.*s", STR_ARG(clean), STR_ARG(tags));
+        if (!kept || !map_add(taken, str_of(kept), &added))
             return -ENOMEM;
         if (added)
             break;
         clean.size = plain + (size_t)snprintf(text + plain, sizeof text - plain, "_%u", number);
     }
     struct store_metric m = {.name = clean};
-    struct store_label label = {STR("host"), host};
     uint32_t metric;
     int rc = store_define_metric(s, &m, &metric);
-    return rc ? rc : store_define_series(s, metric, &label, 1, id);
+    return rc ? rc : store_define_series(s, metric, labels, label_count, id);
 }
 
 static int define_all(struct store *s, struct table *t, struct str host)

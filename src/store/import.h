@@ -20,9 +20,10 @@ struct store_import_stats {
 };
 
 // Reads a CSV (RFC 4180 quoting; gzip, too). The first line has the names, the first column
-// nanoseconds since the epoch. Every other column is a series. Names become metric names:
-// characters that a name cannot contain become '_', and repeated names are numbered. Empty cells
-// are missing. All series get the label host=`host` unless `host` is empty. Returns -EEXIST if
+// nanoseconds since the epoch. Every other column is a series: METRIC{KEY=VALUE,…}, as
+// `sonde export` writes it, or a name of any text. Characters that a name cannot contain become
+// '_', and repeated names are numbered. Empty cells are missing. Series without a host get the
+// label host=`host` unless `host` is empty. Returns -EEXIST if
 // `out_path` exists. Leaves no file on failure. Counts unreadable cells and rows in *stats (may be
 // NULL); returns -EINVAL if most of the table is unreadable.
 //

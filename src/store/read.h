@@ -61,6 +61,15 @@ enum { STORE_KEPT_BYTES = 128 << 20 };
 // STORE_KEPT_BYTES. The snapshot always keeps the data that a cursor is reading.
 void store_snapshot_keep_at_most(struct store_snapshot *s, size_t bytes);
 
+// A file without a name for unpacked data. It takes up to a quarter of the free space of its disk.
+// One thread at a time uses it and its snapshots.
+struct store_overflow;
+struct store_overflow *store_overflow_open(const char *folder); // NULL: impossible in this folder
+void store_overflow_close(struct store_overflow *o);            // after its snapshots; may be NULL
+// Keeps unpacked data beyond the bound in `o`, not in memory, so the next cursors need not unpack
+// them again. Call it before the first cursor.
+void store_snapshot_overflow(struct store_snapshot *s, struct store_overflow *o);
+
 // The version increases with every append. If two versions are equal, no data were added between
 // them.
 uint64_t store_snapshot_version(const struct store_snapshot *s);

@@ -201,14 +201,16 @@ struct cache_item {
     enum cache_kind kind;
     unsigned pins;
     size_t bytes, count;
-    // int64_t[count], point_record[count], tail.c's data, or the unpacked part…
+    // int64_t[count], point_record[count], tail.c's data, or the unpacked part (count bytes)…
     void *data;
     struct codec_table *table; // …whose columns this table reads
+    bool in_overflow;          // `data` is in the overflow; without a user, `table` may be NULL
 };
 
 struct cache {
     struct cache_item **items; // hash table with open addressing
     size_t count, capacity, bytes, bytes_max;
+    struct store_overflow *overflow; // NULL: none
 };
 
 // buffers.c
@@ -375,6 +377,10 @@ struct cache_item *cache_find(struct cache *c, enum cache_kind kind, const void 
 // takes ownership of data and table, also on failure
 struct cache_item *cache_add(struct cache *c, struct cache_item item);
 void cache_unpin(struct cache_item *item);
+// True if another part of this size belongs into the overflow.
+bool cache_is_full(const struct cache *c, size_t bytes);
+// Opens the table of an unpacked part again. Returns 0, -EBADMSG or -ENOMEM.
+int cache_open_table(struct cache *c, struct cache_item *item);
 void cache_free(struct cache *c);
 
 #endif

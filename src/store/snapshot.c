@@ -73,6 +73,11 @@ void store_snapshot_keep_at_most(struct store_snapshot *s, size_t bytes)
     s->cache.bytes_max = bytes;
 }
 
+void store_snapshot_overflow(struct store_snapshot *s, struct store_overflow *o)
+{
+    s->cache.overflow = o;
+}
+
 int snapshot_move(struct store_snapshot *s)
 {
     uint64_t version;

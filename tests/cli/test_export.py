@@ -89,6 +89,10 @@ class Export(Place):
         columns = [name.removesuffix("}").split("{host=") for name in rows[0][1:]]
         self.assertEqual([int(row[0]) for row in rows[1:]], times)
         self.assertEqual({(metric, host, int(row[0])): bits(float(cell)) for row in rows[1:] for (metric, host), cell in zip(columns, row[1:]) if cell}, expected)
+        (self.root / "wide.csv").write_text(done.stdout)
+        done = self.sonde("import", "-o", "wide", "wide.csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.points(self.sonde("export", "wide").stdout), expected)
 
         # With the same file twice, under two names, each point is still exported once.
         (self.root / "rec" / "copy.sonde").write_bytes((self.root / "rec" / "n0.sonde").read_bytes())

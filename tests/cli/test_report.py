@@ -474,6 +474,14 @@ class Report(Place):
         folder = training(self.root / "train", seconds=60)
         self.one_line(self.sonde("report", "-o", "none/x.html", folder), 1, "cannot write none/x.html")
 
+    def test_a_page_without_a_job_is_called_like_its_recording(self):
+        (self.root / "t.csv").write_text("time_ns,name,value,host\n1,loss,2,n1\n")
+        self.assertEqual(self.sonde("import", "-o", "bought", "t.csv").returncode, 0)
+        self.assertEqual(self.sonde("report", "-o", "page.html", "bought").returncode, 0)
+        page = (self.root / "page.html").read_text()
+        self.assertIn("<h1>bought</h1>", page)
+        self.assertRegex(page, "<title>[^<]*bought")
+
     def test_brief(self):
         folder = training(self.root / "train")
         lines = self.report("--brief", folder).stdout.splitlines()
@@ -510,6 +518,28 @@ class Report(Place):
             self.assertIn(kind, [f["kind"] for f in found], kind)
             brief = self.report("--brief", self.root / kind).stdout.splitlines()
             self.assertEqual([line for line in brief if "found:" in line], [f"sonde: found: {f['title']}" for f in found[:2]], kind)
+
+    def test_brief_of_many_nodes(self):
+        """Of more than 128 nodes it describes 128, evenly spread, and says so."""
+        times = range(0, 300, 10)
+        for count in (128, 129, 400):
+            lines = ["time_ns,kind,name,value,host\n"]
+            for n in range(count):
+                # The kernel kills a process on the first node, on the last one, and on the one
+                # before it, which is in no sample.
+                killed = n in (0, count - 2, count - 1)
+                lines += [f"{(START + t) * SECOND},counter,oom_kills_total,{int(killed and t >= 200)},n{n}\n" for t in times]
+            table, folder = self.root / f"{count}.csv", self.root / f"many-{count}"
+            table.write_text("".join(lines))
+            self.assertEqual(self.sonde("import", "-o", folder, table).returncode, 0)
+            self.assertEqual(len(list(folder.glob("*.sonde"))), count)
+            brief = self.report("--brief", folder).stdout
+            found = next(f for f in self.data(folder)["findings"] if f["kind"] == "out_of_memory")
+            self.assertIn(f"3 processes were killed because memory ran out on n0, n{count - 2} and n{count - 1}", found["title"])
+            if count <= 128:
+                self.assertEqual(brief, f"sonde: found: {found['title']}\n")
+            else:
+                self.assertEqual(brief, f"sonde: found: 2 processes were killed because memory ran out on n0 and n{count - 1} (on 128 of {count} nodes)\n")
 
     # ---- the end of `sonde run`
 

@@ -93,10 +93,10 @@ class Export(unittest.TestCase):
         recorded = same(self.answers(times, recording, QUESTIONS))
         self.assertTrue(all(recorded), [q for q, a in zip(QUESTIONS, recorded) if not a])
         self.assertEqual(same(live), recorded)
-        for form, ending, events in (("csv", "csv", True), ("parquet", "parquet", True), ("sqlite", "sqlite", True), ("dragon-sqlite", "db", False), ("tensorboard", "tfevents", False), ("influx", "influx", False), ("openmetrics", "om", False)):
+        for form, ending, events in (("csv", "csv", True), ("parquet", "parquet", True), ("sqlite", "sqlite", True), ("dragon-sqlite", "db", False), ("tensorboard", "tfevents", False), ("influx", "influx", False), ("openmetrics", "om", False), ("wide-csv", "wide", False)):
             with self.subTest(form):
                 file, back = shared / f"out.{ending}", shared / f"back-{form}"
-                self.assertEqual(sonde("export", "-q", "-o", file, *([] if form != "dragon-sqlite" else ["-f", form]), recording), (0, "", ""))
+                self.assertEqual(sonde("export", "-q", "-o", file, *(["-f", form] if form in ("dragon-sqlite", "wide-csv") else []), recording), (0, "", ""))
                 status, _, errors = sonde("import", "-o", back, file)
                 self.assertEqual((status, errors), (0, ""))
                 questions = QUESTIONS if events else QUESTIONS[:-2]

@@ -41,6 +41,7 @@ async function violations(page) {
 const cases = [
   ['light', {}, null],
   ['dark', { colorScheme: 'dark' }, null],
+  ['one column', { viewport: { width: 900, height: 800 } }, null],
   ['small', { viewport: { width: 390, height: 800 }, hasTouch: true }, null],
   ['print', { colorScheme: 'dark', viewport: { width: 720, height: 1000 } }, 'print'],
 ];
@@ -58,7 +59,7 @@ for (const [name, options, media] of cases)
         const texts = [...svg.querySelectorAll('text')].map((t) => t.getBoundingClientRect()).filter((t) => t.width > 0);
         const times = texts.slice(3);
         return { outside: [...svg.querySelectorAll('text')].filter((e) => { const t = e.getBoundingClientRect(); return t.width && (t.left < whole.left - 1 || t.right > whole.right + 1 || t.bottom > whole.bottom + 2); }).map((e) => e.textContent),
-          overlap: times.filter((t, i) => i && t.left < times[i - 1].right).length, least: Math.min(...texts.map((t) => t.height)) };
+          overlap: times.filter((t, i) => i && t.left < times[i - 1].right).length, least: Math.min(...texts.map((t) => t.height)), most: Math.max(...texts.map((t) => t.height)) };
       });
       const tall = [...document.querySelectorAll('td')].filter((td) => td.getBoundingClientRect().height > 90).map((td) => td.innerText);
       // Counts the tables that scroll.
@@ -69,7 +70,7 @@ for (const [name, options, media] of cases)
     assert.ok(seen.figures >= 12 && seen.findings >= 4, JSON.stringify(seen));
     assert.ok(seen.wide <= 0, `${seen.wide} px beyond the right edge`);
     assert.deepEqual(seen.tall, [], 'names are not squeezed into a column of letters');
-    for (const chart of seen.charts) assert.deepEqual([chart.outside, chart.overlap, chart.least >= 10], [[], 0, true], JSON.stringify(chart));
+    for (const chart of seen.charts) assert.deepEqual([chart.outside, chart.overlap, chart.least >= 10, chart.most <= 20], [[], 0, true, true], JSON.stringify(chart));
     const dark = name === 'dark';
     assert.equal(seen.background, dark ? 'rgb(20, 24, 29)' : 'rgb(255, 255, 255)');
     if (media) {

@@ -106,6 +106,28 @@ static void missed_rounds_count_with_evidence_only(void **unused)
     end(&r);
 }
 
+// The k-th spans of members do not end at the same time. After the last span of the members that
+// are late, later rounds would lie before earlier ones.
+static void slow_time_does_not_end_before_it_begins(void **unused)
+{
+    (void)unused;
+    struct rounds r = begin();
+    for (int t = 0; t < ROUNDS; t++)
+        for (size_t i = 0; i < MEMBERS; i++) {
+            int64_t late_ns = i == 2 ? 0 : 1000 * ROUNDS;
+            double value = i == 2 && t >= ROUNDS / 2 ? 1.5 : 1;
+            if (i == 2 || t < ROUNDS / 2 + 10)
+                assert_int_equal(
+                    rounds_add(&r, (struct rounds_sample){t, 1000 * t + late_ns, i, value}), 0);
+        }
+    assert_int_equal(rounds_play(&r), 0);
+    const struct rounds_record *slow = &r.records[2];
+    assert_true(slow->bad && slow->rounds > 10);
+    assert_true(slow->since_ns <= slow->until_ns);
+    assert_true(slow->slow_since_ns <= slow->until_ns);
+    end(&r);
+}
+
 static void an_empty_round_does_not_count(void **unused)
 {
     (void)unused;
@@ -121,6 +143,7 @@ int main(void)
         cmocka_unit_test(order_does_not_matter),
         cmocka_unit_test(a_short_pause_is_bridged),
         cmocka_unit_test(missed_rounds_count_with_evidence_only),
+        cmocka_unit_test(slow_time_does_not_end_before_it_begins),
         cmocka_unit_test(an_empty_round_does_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -425,6 +425,43 @@ static void write_text(const char *path, const char *text)
     fclose(f);
 }
 
+static void import_series_of_a_wide_csv(void **state)
+{
+    (void)state;
+    char csv[96];
+    snprintf(csv, sizeof csv, "%s/t.csv", fixture_folder);
+    write_text(csv, "time_ns,\"loss{host=n7,rank=3}\",loss{rank=3},loss{rank=3},loss,loss{rank},"
+                    "\"loss{rank=1,rank=2}\",a b{rank=3},loss{}\n"
+                    "1000,1,2,3,4,5,6,7,8\n");
+    struct error e = {0};
+    if (store_import(IMPORT_WIDE_CSV, csv, fixture_path, STR("n1"), NULL, &e))
+        fail_msg("%s", e.text);
+    static const struct {
+        const char *metric, *host, *rank;
+    } wanted[] = {{"loss", "n7", "3"},         {"loss", "n1", "3"},
+                  {"loss_2", "n1", "3"},       {"loss", "n1", NULL},
+                  {"loss_rank_", "n1", NULL},  {"loss_rank_1_rank_2_", "n1", NULL},
+                  {"a_b_rank_3_", "n1", NULL}, {"loss__", "n1", NULL}};
+    struct store_reader *r = open_reader();
+    struct store_snapshot *snap = store_snapshot_open(r);
+    assert_int_equal(store_series_count(snap), sizeof wanted / sizeof *wanted);
+    for (uint32_t id = 0; id < sizeof wanted / sizeof *wanted; id++) {
+        struct store_series_info info;
+        assert_true(store_series_get(snap, id, &info));
+        assert_true(str_eq(store_metric_get(snap, info.metric)->name, str_of(wanted[id].metric)));
+        assert_int_equal(info.label_count, wanted[id].rank ? 2 : 1);
+        assert_true(str_eq(info.labels[0].value, str_of(wanted[id].host)));
+        if (wanted[id].rank)
+            assert_true(str_eq(info.labels[1].value, str_of(wanted[id].rank)));
+        struct points p = points_of(snap, id, INT64_MIN, INT64_MAX);
+        assert_true(p.count == 1 && p.v[0] == id + 1);
+        points_free(&p);
+    }
+    store_snapshot_close(snap);
+    store_reader_close(r);
+    unlink(csv);
+}
+
 static void import_wide_csv(void **state)
 {
     (void)state;
@@ -544,6 +581,7 @@ int main(void)
         CASE(a_hundred_thousand_series),
         CASE(many_sets_within_memory),
         CASE(import_wide_csv),
+        CASE(import_series_of_a_wide_csv),
         CASE(inspection),
         CASE(merging_doubles_nothing),
     };
