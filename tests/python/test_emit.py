@@ -339,7 +339,7 @@ class Spans(Program):
         self.assertTrue(all(dict(e.labels)["unit"] == "x" for e in work))
 
     def test_tags_of_every_kind(self):
-        """As str() writes them, at the begin (a span that never ends shows these) and at the end."""
+        """As str() writes them, at the end of a span and at its begin."""
         self.run_it("""
             import os, sonde
             class Text(str): pass
