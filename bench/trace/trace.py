@@ -87,6 +87,10 @@ def main():
         nccl = os.path.join(folder, "nccl")
         subprocess.run(["cc", "-O2", HERE / "collectives.c", "-o", nccl, "-ldl"], check=True)
         compare("nccl_collective", environment, "nccl", [nccl, "collective", 500000], limit_ns=500)
+        nvtx = os.path.join(folder, "nvtx")
+        subprocess.run(["cc", "-O2", HERE / "ranges.c", "-o", nvtx, "-ldl"], check=True)
+        for what in ("push", "start"):
+            compare(f"nvtx_{what}", environment, "nvtx", [nvtx, what, 1000000], limit_ns=200)
         openmp = os.path.join(folder, "openmp")
         built = ["clang", "-O2", "-fopenmp", HERE / "regions.c", "-o", openmp]
         if shutil.which("clang") and subprocess.run(built, capture_output=True).returncode == 0:

@@ -204,8 +204,12 @@ contains
     pure function tag_text(key, value) result(tag)
         character(len=*), intent(in) :: key, value
         type(sonde_tag) :: tag
-        tag%key = key(:min(len_trim(key), key_max - 1))//c_null_char
-        tag%value = value(:min(len_trim(value), value_max - 1))//c_null_char
+        integer :: length
+        ! Only as many bytes as the text needs: filling the rest with blanks takes longer.
+        length = min(len_trim(key), key_max - 1)
+        tag%key(:length + 1) = key(:length)//c_null_char
+        length = min(len_trim(value), value_max - 1)
+        tag%value(:length + 1) = value(:length)//c_null_char
     end function
 
     pure function tag_int32(key, value) result(tag)
@@ -220,8 +224,24 @@ contains
         integer(int64), intent(in) :: value
         type(sonde_tag) :: tag
         character(len=24) :: digits
-        write (digits, '(i0)') value
-        tag = tag_text(key, digits)
+        integer(int64) :: rest
+        integer :: at
+        ! By hand, because a formatted write takes longer than the whole span. From the negative
+        ! side, because the smallest integer has no positive one.
+        rest = value
+        if (rest > 0) rest = -rest
+        at = len(digits)
+        do
+            digits(at:at) = achar(iachar('0') - int(mod(rest, 10_int64)))
+            rest = rest / 10
+            at = at - 1
+            if (rest == 0) exit
+        end do
+        if (value < 0) then
+            digits(at:at) = '-'
+            at = at - 1
+        end if
+        tag = tag_text(key, digits(at + 1:))
     end function
 
     pure function tag_real32(key, value) result(tag)

@@ -108,7 +108,7 @@ bool value_of(PyObject *object, PyObject *name, double *value)
 
 void *object_new(PyTypeObject *type)
 {
-    return ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    return PyType_GenericAlloc(type, 0);
 }
 
 void object_free(PyObject *self)

@@ -14,18 +14,38 @@
 #include "scoped_span.h"
 
 #include "arguments.h"
+#include "base/storable_name.h"
 #include "span.h"
+
+#include <dlfcn.h>
+
+enum {
+    KEPT_MAX = 4,
+    DIGITS_MAX = 24, // of an integer of 64 bits, its sign and the NUL
+};
 
 struct scoped_span {
     struct open_span_head head; // the first entry
     PyObject *name;             // any object
-    PyObject *keys, *values;    // tuples; NULL without tags. After the first entry: texts
+    PyObject *keys, *values;    // tuples; NULL without tags. After the first entry: texts, integers
     PyObject *more;             // a list of OpenSpan: the further open entries; may be NULL
     bool entered, open;         // the first entry
+    // The name and the tags as libsonde takes them, so that the end of a span does not convert them
+    // again. They point into the objects above, or into `digits`. NULL: the rare span with more
+    // tags, or with texts that libsonde cannot take as they are.
+    const char *kept_name;
+    struct sonde_tag kept[KEPT_MAX];
+    char digits[KEPT_MAX][DIGITS_MAX];
 };
 
 static PyTypeObject *type;
-static PyObject *current_get, *current_set; // bound methods of the context variable
+static PyObject *current;                   // the context variable
+static PyObject *current_get, *current_set; // its bound methods
+// The same two functions without the cost of a call through Python's protocol. Every CPython since
+// 3.7.1 exports them with these arguments, but outside of the limited API. NULL: not found, so the
+// methods are called.
+static int (*contextvar_get)(PyObject *variable, PyObject *fallback, PyObject **value);
+static PyObject *(*contextvar_set)(PyObject *variable, PyObject *value);
 // Returns the parent of a top-level span. NULL: no function is set.
 static PyObject *task_span;
 
@@ -95,6 +115,15 @@ static PyObject *nearest_open(PyObject *object)
     return (PyObject *)head;
 }
 
+// Returns a new reference to the context variable's value; NULL with an exception.
+static PyObject *get_current(void)
+{
+    PyObject *value = NULL;
+    if (!contextvar_get)
+        return PyObject_CallFunctionObjArgs(current_get, NULL);
+    return contextvar_get(current, NULL, &value) == 0 ? value : NULL;
+}
+
 // Sets *parent to the parent of the next span, and *around to the span around it, which is NULL if
 // the parent is a task's span: new references, or NULL. Returns false with an exception.
 //
@@ -103,13 +132,13 @@ static PyObject *nearest_open(PyObject *object)
 static bool find_around(PyObject **parent, PyObject **around)
 {
     *parent = *around = NULL;
-    PyObject *current = PyObject_CallFunctionObjArgs(current_get, NULL);
-    if (!current)
+    PyObject *value = get_current();
+    if (!value)
         return false;
-    PyObject *open = current == Py_None ? NULL : nearest_open(current);
+    PyObject *open = value == Py_None ? NULL : nearest_open(value);
     if (open)
         Py_INCREF(open);
-    Py_DECREF(current);
+    Py_DECREF(value);
     if (!open && task_span) {
         open = PyObject_CallFunctionObjArgs(task_span, NULL);
         if (!open)
@@ -126,24 +155,64 @@ static bool find_around(PyObject **parent, PyObject **around)
 
 static bool set_current(PyObject *value)
 {
-    PyObject *token = PyObject_CallFunctionObjArgs(current_set, value, NULL);
+    PyObject *token = contextvar_set ? contextvar_set(current, value)
+                                     : PyObject_CallFunctionObjArgs(current_set, value, NULL);
     Py_XDECREF(token);
     return token != NULL;
 }
 
-// The variable may hold the Span for a long time, so the Span's tags become texts that keep no
-// objects of the program alive.
+// The variable may hold the Span for a long time, so the Span's tags become texts, or remain
+// integers, and keep no objects of the program alive.
 static bool tags_to_text(struct scoped_span *s)
 {
     for (Py_ssize_t i = 0; s->keys && i < PyTuple_Size(s->keys); i++) {
         PyObject *value = PyTuple_GetItem(s->values, i);
-        PyObject *text = PyUnicode_Check(value) ? NULL : PyObject_Str(value);
+        if (PyUnicode_Check(value) || PyLong_CheckExact(value))
+            continue;
+        PyObject *text = PyObject_Str(value);
         if (text)
             PyTuple_SetItem(s->values, i, text);
-        else if (PyErr_Occurred())
+        else
             return false;
     }
     return true;
+}
+
+// Writes an integer like str(). Returns NULL if it needs more than 64 bits.
+static const char *digits_of(PyObject *integer, char digits[DIGITS_MAX])
+{
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(integer, &overflow);
+    if (overflow)
+        return NULL;
+    unsigned long long rest = value < 0 ? 0 - (unsigned long long)value : (unsigned long long)value;
+    char *at = digits + DIGITS_MAX - 1;
+    *at = 0;
+    do {
+        *--at = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest);
+    if (value < 0)
+        *--at = '-';
+    return at;
+}
+
+// Sets kept_name and kept, or leaves kept_name NULL.
+static void keep_texts(struct scoped_span *s)
+{
+    Py_ssize_t count = s->keys ? PyTuple_Size(s->keys) : 0;
+    const char *name = count <= KEPT_MAX ? PyUnicode_AsUTF8AndSize(s->name, NULL) : NULL;
+    for (Py_ssize_t i = 0; name && i < count; i++) {
+        PyObject *value = PyTuple_GetItem(s->values, i);
+        struct sonde_tag *tag = &s->kept[i];
+        tag->key = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(s->keys, i), NULL);
+        tag->value = PyLong_CheckExact(value) ? digits_of(value, s->digits[i])
+                                              : PyUnicode_AsUTF8AndSize(value, NULL);
+        if (!tag->key || !tag->value || !storable_name_is(str_of(tag->key), KEY_BYTES_MAX))
+            name = NULL;
+    }
+    PyErr_Clear(); // a text with surrogates
+    s->kept_name = name;
 }
 
 static bool begin(struct scoped_span *s, PyObject *parent, struct sonde_span *out)
@@ -153,8 +222,16 @@ static bool begin(struct scoped_span *s, PyObject *parent, struct sonde_span *ou
                      (PyObject *)Py_TYPE(s->name));
         return false;
     }
-    if (!s->entered && !tags_to_text(s))
-        return false;
+    if (!s->entered) {
+        if (!tags_to_text(s))
+            return false;
+        keep_texts(s);
+    }
+    if (s->kept_name) {
+        *out = sonde_span_open(s->kept_name, s->kept, s->keys ? (size_t)PyTuple_Size(s->keys) : 0,
+                               parent ? span_in(parent) : NULL);
+        return true;
+    }
     struct texts texts = {.count = 0};
     struct sonde_tag tags[TAGS_MAX];
     const char *text = texts_add(&texts, s->name);
@@ -235,6 +312,24 @@ static void release_closed(PyObject *entry)
     Py_DECREF(old);
 }
 
+// Writes the end of the span, with the class of an exception unless `kind` is None. Returns false
+// with an exception.
+static bool close_with(const struct scoped_span *s, const struct sonde_span *span, PyObject *kind)
+{
+    if (s->kept_name && kind == Py_None) {
+        sonde_span_close(span, s->kept_name, s->kept, s->keys ? (size_t)PyTuple_Size(s->keys) : 0);
+        return true;
+    }
+    struct texts texts = {.count = 0};
+    struct sonde_tag tags[TAGS_MAX];
+    const char *text = texts_add(&texts, s->name);
+    int count = text ? collect_tags(s, kind, &texts, tags) : -1;
+    if (count >= 0)
+        sonde_span_close(span, text, tags, (size_t)count);
+    texts_free(&texts);
+    return count >= 0;
+}
+
 // __exit__(kind, error, trace)
 static PyObject *leave(PyObject *self, PyObject *const *args, Py_ssize_t given)
 {
@@ -244,18 +339,12 @@ static PyObject *leave(PyObject *self, PyObject *const *args, Py_ssize_t given)
     PyObject *entry = take_entry(s);
     if (!entry)
         return PyErr_Occurred() ? NULL : new_ref(Py_None);
-    struct texts texts = {.count = 0};
-    struct sonde_tag tags[TAGS_MAX];
-    const char *text = texts_add(&texts, s->name);
-    int count = text ? collect_tags(s, args[0], &texts, tags) : -1;
     struct sonde_span *span = span_in(entry);
-    if (count >= 0)
-        sonde_span_close(span, text, tags, (size_t)count);
+    bool closed = close_with(s, span, args[0]);
     span->id = 0; // closed
     release_closed(entry);
-    texts_free(&texts);
     Py_DECREF(entry);
-    return count < 0 ? NULL : new_ref(Py_None);
+    return closed ? new_ref(Py_None) : NULL;
 }
 
 // Decorates a function: sonde._span.decorated(function, name, tags).
@@ -347,13 +436,16 @@ static bool make_variable(void)
     PyObject *args = Py_BuildValue("(s)", "sonde_span");
     PyObject *keywords = Py_BuildValue("{sO}", "default", Py_None);
     PyObject *variable = make && args && keywords ? PyObject_Call(make, args, keywords) : NULL;
+    current = variable;
     current_get = variable ? PyObject_GetAttrString(variable, "get") : NULL;
     current_set = variable ? PyObject_GetAttrString(variable, "set") : NULL;
     Py_XDECREF(module);
     Py_XDECREF(make);
     Py_XDECREF(args);
     Py_XDECREF(keywords);
-    Py_XDECREF(variable);
+    // POSIX defines this conversion of dlsym's result.
+    *(void **)&contextvar_get = dlsym(RTLD_DEFAULT, "PyContextVar_Get");
+    *(void **)&contextvar_set = dlsym(RTLD_DEFAULT, "PyContextVar_Set");
     return current_get && current_set;
 }
 

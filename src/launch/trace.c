@@ -31,10 +31,12 @@ static const struct trace_variable
     kokkos_tools = {"KOKKOS_TOOLS_LIBS", "KOKKOS_PROFILE_LIBRARY", ';', ";", true},
     // NCCL loads one library only.
     profiler_plugin = {"NCCL_PROFILER_PLUGIN", NULL, 0, "", true},
+    // NVTX loads one library only.
+    injection = {"NVTX_INJECTION64_PATH", NULL, 0, "", true},
     // Python runs only the first sitecustomize that it finds, and ours runs the next one.
     python_path = {"PYTHONPATH", NULL, ':', ":", false};
-static const struct trace_variable *const variables[] = {&preload, &tool_libraries, &kokkos_tools,
-                                                         &profiler_plugin, &python_path};
+static const struct trace_variable *const variables[] = {
+    &preload, &tool_libraries, &kokkos_tools, &profiler_plugin, &injection, &python_path};
 
 const struct tracer tracers[TRACERS] = {
     {"io", INSTALLATION_TRACE, "libsonde_io.so", "files: calls, bytes, time", &preload},
@@ -43,6 +45,7 @@ const struct tracer tracers[TRACERS] = {
     {"kokkos", INSTALLATION_TRACE, "libsonde_kokkos.so", "Kokkos: kernels, regions, memory",
      &kokkos_tools},
     {"nccl", INSTALLATION_TRACE, "libsonde_nccl.so", "NCCL: collectives of GPUs", &profiler_plugin},
+    {"nvtx", INSTALLATION_TRACE, "libsonde_nvtx.so", "NVTX: ranges, marks", &injection},
     {"python", INSTALLATION_PYTHON, "sonde/_trace/hook",
      "Python: functions, imports, garbage collections", &python_path},
 };

@@ -26,6 +26,7 @@ EXCUSED = {
     ("trace.md", "mpirun -n 64 ./solver"): "needs a program with MPI: tests/trace",
     ("trace.md", "--trace kokkos"): "needs a program with Kokkos: tests/trace",
     ("trace.md", "--trace nccl"): "needs GPUs: tests/trace",
+    ("trace.md", "--trace nvtx"): "needs a program with NVTX: tests/trace",
     ("trace.md", "mpi_collective_seconds"): "needs a program with MPI: tests/trace",
     ("trace.md", "omp_barrier_seconds"): "needs a program with OpenMP: tests/trace",
     ("trace.md", "io_bytes"): "needs a job with --trace: tests/trace",

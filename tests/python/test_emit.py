@@ -338,6 +338,33 @@ class Spans(Program):
         self.assertEqual([e.parent for e in work], [0, work[0].id, work[1].id])
         self.assertTrue(all(dict(e.labels)["unit"] == "x" for e in work))
 
+    def test_tags_of_every_kind(self):
+        """As str() writes them, at the end of a span and at its begin."""
+        self.run_it("""
+            import os, sonde
+            class Text(str): pass
+            class Odd(int):
+                def __str__(self): return "odd"
+            few = dict(a=0, b=-1, c=2**63 - 1, d=-2**63)
+            more = dict(a=2**63, b=True, c=Text("t"), d=Odd(3), e=1.5)
+            for kind in (few, more, {"a b": 7}, {"a": "x\\udcff"}):
+                with sonde.span("ended", **kind): pass
+            again = sonde.span("again", n=2**31)
+            with again:
+                with again: pass
+            sonde.span("open", **few).__enter__()
+            sonde.emit("x", 1)
+            os._exit(0)
+        """)
+        few = {"a": "0", "b": "-1", "c": "9223372036854775807", "d": "-9223372036854775808"}
+        more = {"a": "9223372036854775808", "b": "True", "c": "t", "d": "odd", "e": "1.5"}
+        ended = [{key: value for key, value in e.labels if key != "host"} for e in sorted(self.spans("ended"), key=lambda e: e.start)]
+        self.assertEqual(ended[:3], [few, more, {"a\u3000b": "7"}])
+        self.assertEqual(len(ended), 4)
+        self.assertEqual(few.items() - dict(self.spans("open")[0].labels).items(), set())
+        outer, inner = sorted(self.spans("again"), key=lambda e: e.start)
+        self.assertEqual((inner.parent, dict(inner.labels)["n"], dict(outer.labels)["n"]), (outer.id, "2147483648", "2147483648"))
+
     def test_one_that_is_open_ends_with_its_process(self):
         self.run_it("import os, sonde\nsonde.span('open').__enter__()\nsonde.emit('x', 1)\nos._exit(0)")
         [span] = self.spans("open")
