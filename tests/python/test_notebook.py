@@ -85,7 +85,8 @@ class Notebook(Integration):
         self.assertRegex(shown[2], r"^[0-9]+ True\n")
         self.assertIn("; job: CPU", shown[3])
         self.assertIn("0 False\n", shown[4])
-        self.assertIn("the job does not answer", self.pictures(widgets)[0])
+        self.assertRegex(self.pictures(widgets)[0], "^<small>the job (has ended|does not answer)")
+        self.assertIn("<svg", self.pictures(widgets)[0], "the last picture stays")
 
 
 @needs("ipywidgets")

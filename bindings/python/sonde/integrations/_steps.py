@@ -117,7 +117,9 @@ class Steps:
         if self._start_ns:
             self._close_step({"incomplete": 1})
 
-    def _record_fetched(self) -> None:
+    def record_fetched(self) -> None:
+        """Records the fetches that wait, without a step: a scope begins that they do not belong to.
+        """
         for start_ns, end_ns in self._fetched:
             enter_span("data", _NONE, start_ns).close(None, end_ns)
         self._fetched.clear()
@@ -132,7 +134,7 @@ class Steps:
         self._start_ns = min([start_ns or time_ns(), *(start for start, _ in self._fetched)])
         if self.spans:
             self._step = enter_span("step", tags, self._start_ns)
-            self._record_fetched()
+            self.record_fetched()
 
     def end(self, more: Optional[Mapping[str, Any]] = None) -> None:
         """Ends the step, and counts it; does nothing if none is open."""
@@ -155,7 +157,7 @@ class Steps:
         """Begins a phase, within a step or outside of one (a forward pass of a validation). Phases
         may be within each other; both then count the time."""
         if not self._start_ns:
-            self._record_fetched()
+            self.record_fetched()
         self._phases.append((phase, time_ns(), enter_span(phase, _NONE) if self.spans else None))
 
     def end_phase(self, phase: str) -> None:
@@ -182,4 +184,4 @@ class Steps:
             self._close_step({"incomplete": 1})
         self.end_phases()
         if self.spans:
-            self._record_fetched()
+            self.record_fetched()

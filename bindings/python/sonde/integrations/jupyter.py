@@ -5,10 +5,8 @@
 
 A thread queries the job around the notebook once a second, and draws each metric into a picture
 (SVG) in an HTML widget of ipywidgets, so the charts also move while a cell runs. It ends with
-stop(), when the widget is closed, when the notebook shows new live charts, or when the job has not
-answered FAILURES_MAX times.
-
-A query and a picture take some milliseconds a second: docs/integrations.md has the figures.
+stop(), when the widget is closed, when the notebook shows new live charts, when the job ends, or
+when it has not answered FAILURES_MAX times in succession.
 """
 
 import importlib
@@ -84,6 +82,10 @@ def chart(title: str, found: list[Series], start_ns: int, end_ns: int) -> str:
     return "".join(parts)
 
 
+class _Ended(RuntimeError):
+    """The job has ended."""
+
+
 class Live:
     """What sonde.live() returns: it shows itself below the cell."""
 
@@ -94,7 +96,7 @@ class Live:
         self._metrics = metrics or DEFAULT_METRICS
         self._seconds, self._every = seconds, every
         self._over = threading.Event()
-        self.pictures = 0  # drawn so far
+        self._place = ""  # of the job, once known
         self.widget: Any = importlib.import_module("ipywidgets").HTML(value="<small>waiting for the job</small>")
         self._thread = threading.Thread(target=self._run, name="sonde live", daemon=True)
         self._thread.start()
@@ -124,38 +126,45 @@ class Live:
     def _draw(self, client: AnalysisClient) -> str:
         end_s = time.time()
         start_s = end_s - self._seconds
-        parts, missing = [], ""
+        parts = []
         for metric in self._metrics:
             found = self._series(client, metric, start_s, end_s)
             if found is None and not self._chosen:
                 continue  # a metric that this machine lacks
             title = found[0].metric if found else metric
             parts.append(chart(title, found or [], int(start_s * 1e9), int(end_s * 1e9)))
-        return "<div>" + "<br>".join(parts or [f"<small>the job has no metrics yet{missing}</small>"]) + "</div>"
+        return "<div>" + "<br>".join(parts or ["<small>the job has no metrics yet</small>"]) + "</div>"
+
+    def _connect(self) -> AnalysisClient:
+        client = AnalysisClient(timeout=_TIMEOUT_S)
+        place = client._open().name
+        # Without a job around the notebook, the client may find another one, or a recording.
+        if self._place not in ("", place):
+            client.close()
+            raise _Ended("the job has ended")
+        self._place = place
+        return client
 
     def _run(self) -> None:
-        failures = 0
+        failures, words = 0, ""
         client: Optional[AnalysisClient] = None
-        while not self._over.is_set():
+        while not self._over.is_set() and failures < FAILURES_MAX:
             try:
-                if client is None:
-                    client = AnalysisClient(timeout=_TIMEOUT_S)
-                    client.connect()
-                picture = self._draw(client)
-                failures = 0
+                client = client or self._connect()
+                picture, words, failures = self._draw(client), "", 0
+            except _Ended as end:
+                failures, words = FAILURES_MAX, str(end)
             except RuntimeError as error:  # ClientError, too
-                failures += 1
+                failures, words = failures + 1, f"the job does not answer: {error}"
                 if client is not None:
                     client.close()
                 client = None
-                picture = f"<small>the job does not answer: {escape(str(error))}</small>"
             if self.widget.comm is None:  # closed
                 break
-            if failures == 0 or failures >= FAILURES_MAX:
+            if not words:
                 self.widget.value = picture
-                self.pictures += 1
-            if failures >= FAILURES_MAX:
-                break
+            elif failures == FAILURES_MAX:
+                self.widget.value = f"<small>{escape(words)}</small>" + self.widget.value
             self._over.wait(self._every)
         if client is not None:
             client.close()

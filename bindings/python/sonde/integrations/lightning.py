@@ -71,6 +71,8 @@ class SondeCallback(_callback_class()):  # type: ignore[misc]
         self._scopes.leave_all(**more)
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        if self._watch is not None:
+            self._watch.steps.record_fetched()  # Lightning fetches the first batch before the epoch
         self._scopes.enter("epoch", number=trainer.current_epoch)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
