@@ -14,7 +14,7 @@ import time
 
 BUILD = os.environ["SONDE_BUILD"]
 SECONDS = float(os.environ.get("SONDE_BENCH_SECONDS", "10"))
-STEPS = 200  # of each half of a pair
+STEPS = 50  # of each half of a pair
 
 
 def measure(width):

@@ -197,7 +197,7 @@ print(watch.steps.count)
         self.run_it(training(end="""
 from types import SimpleNamespace
 stats = {"allocated_bytes.all.current": 100, "reserved_bytes.all.current": 300, "reserved_bytes.all.peak": 400, "allocated_bytes.all.peak": 200, "num_alloc_retries": 3, "num_ooms": 1}
-watch._memory._torch = SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, device_count=lambda: 2, memory_stats=lambda gpu: stats if gpu else {}))
+watch._memory._torch = SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: True, device_count=lambda: 2, memory_stats=lambda gpu: stats if gpu else {}))
 watch._memory._next_s = 0
 for _ in range(3): watch.emit_memory()
 """))

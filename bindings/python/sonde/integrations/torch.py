@@ -66,7 +66,7 @@ class _Memory:
             return
         self._next_s = now + _MEMORY_EVERY_S
         cuda = self._torch.cuda
-        if not cuda.is_available() or not cuda.is_initialized():
+        if not cuda.is_initialized():  # is_available() would search for a driver, which takes long
             return
         for gpu in range(cuda.device_count()):
             stats = cuda.memory_stats(gpu)
