@@ -209,7 +209,7 @@ for _ in range(3): watch.emit_memory()
         (self.root / "rank.py").write_text(RANK)
         self.run_it("""
             import subprocess, sys
-            command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "rank.py"]
+            command = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "rank.py"]
             sys.exit(subprocess.run([sys.executable, *command]).returncode)
         """)
         self.assertEqual([self.total("train_steps", rank=rank) for rank in "01"], [5, 5])
