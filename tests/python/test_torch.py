@@ -1,8 +1,8 @@
 """sonde.integrations.torch, with real trainings: spans and counts equal those that the program
 knows, and its results are those without sonde."""
 
+import importlib.metadata
 import re
-import unittest
 
 from integration import PHASES, Integration, needs
 from program import main
@@ -206,6 +206,8 @@ for _ in range(3): watch.emit_memory()
         self.assertEqual(self.series("torch_memory_reserved_bytes", gpu="0"), {})
 
     def test_ranks_of_torchrun(self):
+        if importlib.metadata.version("torch").startswith("1."):
+            self.skipTest("torchrun of PyTorch 1 does not run with Python 3.11")
         (self.root / "rank.py").write_text(RANK)
         self.run_it("""
             import subprocess, sys
