@@ -391,6 +391,26 @@ static PyObject *set_task_span(PyObject *module, PyObject *function)
     return new_ref(Py_None);
 }
 
+// enter_span(name, tags, start_ns)
+static PyObject *enter_span(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *name, *tags, *start = Py_None, *parent, *around;
+    if (!PyArg_ParseTuple(args, "UO|O:enter_span", &name, &tags, &start) ||
+        !find_around(&parent, &around))
+        return NULL;
+    PyObject *opened = span_open_within(name, tags, parent ? parent : Py_None, start);
+    Py_XDECREF(parent);
+    if (!opened) {
+        Py_XDECREF(around);
+        return NULL;
+    }
+    ((struct open_span_head *)(void *)opened)->around = around;
+    if (!set_current(opened))
+        Py_CLEAR(opened);
+    return opened;
+}
+
 static PyMethodDef methods[] = {
     {"__enter__", enter, METH_NOARGS, "__enter__($self, /)\n--\n\nBegins the span."},
     {"__exit__", FAST_METHOD(leave), FAST_POSITIONAL,
@@ -422,6 +442,9 @@ static PyMethodDef functions[] = {
      "    @sonde.span(\"load\")\n    def load(path): ...\n\n"
      "A span that ends with an exception gets the tag ``error``. A span that is open when its "
      "process\nends, ends with the process and gets the tag ``unfinished``."},
+    {"enter_span", enter_span, METH_VARARGS,
+     "enter_span(name, tags, start_ns=None, /)\n--\n\nBegins a span within the current one, now or "
+     "at a time in nanoseconds since the epoch, and makes it the current one until its close()."},
     {"set_task_span", set_task_span, METH_O,
      "set_task_span(function, /)\n--\n\nThe function returns the parent of a span that has no span "
      "around it, or None. On workers, sonde.dask sets it to the task that the thread executes."},

@@ -24,14 +24,10 @@ static bool take_ns(PyObject *given, int64_t *out)
     return !PyErr_Occurred();
 }
 
-// open_span(name, tags, parent, start_ns): `parent` is another open span or None.
-static PyObject *open_span(PyObject *module, PyObject *args)
+PyObject *span_open_within(PyObject *name, PyObject *given, PyObject *parent, PyObject *start)
 {
-    (void)module;
-    PyObject *name, *given, *parent, *start = Py_None;
     int64_t start_ns;
-    if (!PyArg_ParseTuple(args, "UOO|O:open_span", &name, &given, &parent, &start) ||
-        !take_ns(start, &start_ns))
+    if (!take_ns(start, &start_ns))
         return NULL;
     const struct sonde_span *in = span_in(parent);
     struct texts texts = {.count = 0};
@@ -50,6 +46,16 @@ static PyObject *open_span(PyObject *module, PyObject *args)
     }
     texts_free(&texts);
     return (PyObject *)s;
+}
+
+// open_span(name, tags, parent, start_ns): `parent` is another open span or None.
+static PyObject *open_span(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *name, *given, *parent, *start = Py_None;
+    if (!PyArg_ParseTuple(args, "UOO|O:open_span", &name, &given, &parent, &start))
+        return NULL;
+    return span_open_within(name, given, parent, start);
 }
 
 // close(more, end_ns): `more` has additional tags, or is None.

@@ -15,6 +15,10 @@ struct open_span_head {
 // Returns the span in an OpenSpan or a Span; NULL for any other object.
 struct sonde_span *span_in(PyObject *object);
 
+// Begins a span within `parent`, an OpenSpan, a Span or None: now, or at `start`, a time in ns
+// since the epoch, unless it is None. Returns an OpenSpan; NULL with an exception.
+PyObject *span_open_within(PyObject *name, PyObject *tags, PyObject *parent, PyObject *start);
+
 // Adds open_span() and its type to the module. Returns 0, or -1 with an exception.
 int span_add_to(PyObject *module);
 

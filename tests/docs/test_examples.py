@@ -49,6 +49,8 @@ EXCUSED = {
     ("export-formats.md", "read_parquet"): "needs pandas: tests/export/test_formats.py",
     ("demo.md", ""): "needs an MPI: tests/examples/test_ai_in_the_loop.py runs it",
     ("dask.md", ""): "tests/python/test_dask_docs.py runs them all",
+    ("integrations.md", ""): "needs the frameworks: tests/python/test_torch.py, test_frameworks.py, test_trackers.py run them",
+    ("python.md", "sonde.live"): "needs a notebook: tests/python/test_notebook.py",
     ("plot.md", ""): "needs Matplotlib: tests/python/test_plot.py runs them all",
 }
 

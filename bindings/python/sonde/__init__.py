@@ -39,9 +39,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Imports `sonde.plot` at its first use."""
-    if name == "plot":
-        return importlib.import_module(".plot", __name__)
+    """Imports `sonde.plot`, `sonde.integrations` and `sonde.live` at their first use."""
+    if name in ("plot", "integrations"):
+        return importlib.import_module(f".{name}", __name__)
+    if name == "live":
+        return importlib.import_module(".integrations.jupyter", __name__).live
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

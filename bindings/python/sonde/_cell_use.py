@@ -16,6 +16,7 @@ from typing import Any, Optional
 from . import _emit
 from ._analysis import AnalysisClient
 from ._client import ClientError
+from ._notebook import quantity
 
 _LEAST_S = 0.5  # shorter cells show nothing: no source of node metrics samples more often
 _TIMEOUT_S = 2.0  # a cell waits no longer for the job's answer
@@ -30,15 +31,6 @@ _JOB = (
     ("GPU memory peak", "max:0all-max:gpu_memory_used_bytes", "bytes"),
     ("GPU power", "avg:0all-avg:gpu_power_watts", "watts"),
 )
-
-
-def _quantity(value: float, unit: str) -> str:
-    if unit == "bytes":
-        power = 0
-        while abs(value) >= 1024 and power < 5:
-            value, power = value / 1024, power + 1
-        return f"{value:.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"
-    return f"{value:.3g} {dict(percent='%', watts='W')[unit]}"
 
 
 @dataclass
@@ -73,7 +65,7 @@ def job_use(start_ns: int, end_ns: int) -> list[str]:
                 missing = missing or result.missing
                 values = [value for series in result for value in series.values if value == value]
                 if values:
-                    found.append(f"{words} {_quantity(values[0], unit)}")
+                    found.append(f"{words} {quantity(values[0], unit)}")
     except RuntimeError as error:
         return [f"the job does not answer: {error}"]
     return found + ([f"missing: {missing}"] if missing else [])
@@ -86,7 +78,7 @@ class CellUse:
         seconds = (after.time_ns - before.time_ns) / 1e9
         cpu, grown = after.cpu_s - before.cpu_s, after.memory_bytes - before.memory_bytes
         sign = "+" if grown >= 0 else "−"
-        self.own = f"{seconds:.3g} s; this process: CPU {cpu:.3g} s, memory {_quantity(after.memory_bytes, 'bytes')} ({sign}{_quantity(abs(grown), 'bytes')})"
+        self.own = f"{seconds:.3g} s; this process: CPU {cpu:.3g} s, memory {quantity(after.memory_bytes, 'bytes')} ({sign}{quantity(abs(grown), 'bytes')})"
         self.job = job_use(before.time_ns, after.time_ns)
 
     def __repr__(self) -> str:

@@ -124,6 +124,10 @@ def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Union[OpenSp
     """Begins a span within `parent` (or None), now or at a time in nanoseconds since the epoch;
     sonde.span() uses it."""
 
+def enter_span(name: str, tags: Optional[Mapping[str, Any]], start_ns: Optional[int] = None, /) -> OpenSpan:
+    """Begins a span within the current one, now or at a time in nanoseconds since the epoch, and
+    makes it the current one until its close(); sonde.integrations uses it."""
+
 def span_at(name: str, start_ns: int, end_ns: int, tags: Optional[Mapping[str, Any]], /) -> None:
     """Records a completed span; its times are nanoseconds since the epoch. It has no parent."""
 

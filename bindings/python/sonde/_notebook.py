@@ -27,6 +27,17 @@ class Spans(list[dict[str, Any]]):
         return spans_html(self)
 
 
+def quantity(value: float, unit: str) -> str:
+    """Returns the value with its unit: ``1.5 GiB``, ``34.2 %``."""
+    if unit == "bytes":
+        power = 0
+        while abs(value) >= 1024 and power < 5:
+            value, power = value / 1024, power + 1
+        return f"{value:.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"
+    symbol = {"percent": "%", "watts": "W", "seconds": "s", "celsius": "°C"}.get(unit, unit)
+    return f"{value:.3g} {symbol}".rstrip()
+
+
 def _cell(value: object) -> str:
     if isinstance(value, float):
         return "–" if math.isnan(value) else f"{value:.4g}"
