@@ -9,6 +9,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+import unittest.mock
 import zipfile
 
 PROJECT = pathlib.Path(os.environ["PROJECT"])
@@ -19,13 +20,19 @@ except ImportError:
     print("tools/dist needs Python 3.11")
     sys.exit(77)
 
-from distribution import DistributionError, archive, bill, debian, redhat, reproduce, verify
+from distribution import DistributionError, archive, bill, debian, dependencies, redhat, reproduce
+from distribution import verify
 from distribution.sources import LIBRARIES, Source
+from distribution.toolchain import Toolchain
 
 EPOCH = 1_700_000_000
 PKG_CONFIG = """prefix=${pcfiledir}/../..
 libdir=${prefix}/lib
 Libs: -L${libdir} -Wl,-rpath,${libdir} -lsonde
+"""
+CMAKE_PROJECT = """cmake_minimum_required(VERSION 3.10)
+project(zstd C CXX)
+install(FILES CMakeLists.txt DESTINATION include)
 """
 PACKERS = [archive.tarball, archive.wheel]
 if shutil.which("dpkg-deb"):
@@ -102,6 +109,25 @@ class Distribution(unittest.TestCase):
             later = pack(again, "x86_64", EPOCH + 60, self.out(pack, 4))
             with self.assertRaisesRegex(DistributionError, "times"):
                 reproduce.compare(first, later)
+
+    @unittest.skipUnless(shutil.which("cmake") and shutil.which("ninja"), "cmake is not installed")
+    def test_the_only_compiler_is_that_of_the_archives(self):
+        """A library's project may ask for C++ on a machine without a compiler for it."""
+        tools = Toolchain("x86_64", self.root / "tools")
+        compiler = f'#!/bin/sh\nPATH=/usr/bin:/bin exec {shutil.which("cc")} "$@"\n'
+        self.write(tools.tool("cc"), compiler, 0o755)
+        path = self.root / "path"
+        path.mkdir()
+        for name in ("cmake", "ninja", "ar", "ranlib"):
+            (path / name).symlink_to(shutil.which(name))
+            (tools.folder / name).symlink_to(shutil.which(name))
+        source = self.root / "source"
+        self.write(source / "build/cmake/CMakeLists.txt", CMAKE_PROJECT)
+        prefix = self.root / "prefix"
+        with unittest.mock.patch.dict(os.environ, {"PATH": str(path)}):
+            os.environ.pop("CXX", None)
+            dependencies._build(Source("libzstd", "1", source, ""), tools, prefix, self.root / "work")
+        self.assertTrue((prefix / "include/CMakeLists.txt").exists())
 
     def test_tarball(self):
         made = archive.tarball(self.files, "x86_64", EPOCH, self.root)

@@ -362,6 +362,12 @@ class Missing(Tools):
     def test_no_manager(self):
         self.assertIn("docs/dependencies.md", self.deps("cc").stderr)
 
+    def test_apt_installs_the_headers_of_python(self):
+        """Without them, `make install` leaves out the Python package."""
+        done = self.deps("apt-get", "dpkg-query", "id")  # this `id` does not say root
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"an administrator run: apt-get install .* python3-dev\b")
+
 
 class Installed(Tools):
     """`make install` prints the command with which a shell finds sonde."""

@@ -11,6 +11,12 @@ debian        packs them as a package of Debian
 redhat        packs them as a package of Red Hat, SUSE and Fedora
 verify        reads the finished files: symbols, libraries, paths, sizes
 reproduce     builds the archives a second time, elsewhere, and compares them
+
+Other tools use these:
+
+emulated      runs programs of aarch64 under qemu-user
+cross_tests   compiles the unit tests for aarch64
+big_pages     runs them in a virtual machine with larger pages
 """
 
 import os
@@ -42,6 +48,12 @@ def cache_folder() -> pathlib.Path:
 
 def say(text: str) -> None:
     print(f"dist: {text}", file=sys.stderr, flush=True)
+
+
+def is_elf(path: pathlib.Path) -> bool:
+    """True for a program or a library."""
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
 
 
 def run(

@@ -120,6 +120,8 @@ def _cmake(source: Source, tools: Toolchain, prefix: pathlib.Path, work: pathlib
     del env["CC"]
     variables = {
         "CMAKE_C_COMPILER": tools.tool("cc"),
+        # libzstd's project asks for C++ and compiles none; the machine may have no compiler for it.
+        "CMAKE_CXX_COMPILER": tools.tool("cc"),
         "CMAKE_AR": tools.tool("ar"),
         "CMAKE_RANLIB": tools.tool("ranlib"),
         "CMAKE_SYSTEM_NAME": "Linux",

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from . import GLIBC, DistributionError, installed_package, run, say
+from . import GLIBC, DistributionError, installed_package, is_elf, run, say
 
 # The libraries of the C library, and those of sonde.
 NEEDED = re.compile(
@@ -19,10 +19,6 @@ ELF_MACHINE = {"x86_64": "Advanced Micro Devices X86-64", "aarch64": "AArch64"}
 
 
 def _elf_files(files: pathlib.Path) -> list[pathlib.Path]:
-    def is_elf(path: pathlib.Path) -> bool:
-        with path.open("rb") as file:
-            return file.read(4) == b"\x7fELF"
-
     return [p for p in sorted(files.rglob("*")) if p.is_file() and not p.is_symlink() and is_elf(p)]
 
 
