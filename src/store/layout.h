@@ -40,7 +40,7 @@ enum {
     // syncs, and most files need more than 8 entries soon.
     LAYOUT_NEW_ENTRIES = 48,
     LAYOUT_NEW_BYTES = 4096, // header and table of a new file: one page
-    LAYOUT_ALIGNMENT = 64, // alignment of extents
+    LAYOUT_ALIGNMENT = 64,   // alignment of extents
 };
 
 enum { LAYOUT_LIVE = 1, LAYOUT_CLOSED = 2 }; // values of superblock.state
