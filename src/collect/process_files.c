@@ -12,6 +12,7 @@
 enum {
     STAT_STATE = 0,
     STAT_PARENT = 1,
+    STAT_FLAGS = 6,
     STAT_UTIME = 11,
     STAT_STIME = 12,
     STAT_CUTIME = 13,
@@ -21,6 +22,8 @@ enum {
     STAT_RSS = 21,
     STAT_NEEDED = 22
 };
+
+enum { KERNEL_THREAD = 0x200000 }; // PF_KTHREAD of the kernel, in the flags
 
 ssize_t process_file_read(struct process_files *f, uint64_t pid, int *file, const char *name,
                           char *text, size_t size)
@@ -69,8 +72,9 @@ bool process_stat_parse(struct str line, struct process_stat *out)
         struct str word = str_word(&rest);
         if (i == STAT_STATE && word.size)
             out->state = word.data[0];
-        bool needed = i == STAT_PARENT || (i >= STAT_UTIME && i <= STAT_CSTIME) ||
-                      i == STAT_THREADS || i == STAT_START || i == STAT_RSS;
+        bool needed = i == STAT_PARENT || i == STAT_FLAGS ||
+                      (i >= STAT_UTIME && i <= STAT_CSTIME) || i == STAT_THREADS ||
+                      i == STAT_START || i == STAT_RSS;
         if (needed && !str_to_u64(word, &numbers[i]))
             return false;
     }
@@ -80,6 +84,7 @@ bool process_stat_parse(struct str line, struct process_stat *out)
     out->waited = numbers[STAT_CUTIME] + numbers[STAT_CSTIME];
     out->start = numbers[STAT_START];
     out->pages = numbers[STAT_RSS];
+    out->kernel = numbers[STAT_FLAGS] & KERNEL_THREAD;
     return true;
 }
 

@@ -34,6 +34,7 @@ struct process_stat {
     uint64_t waited; // the same of the children that it has waited for, and of their children
     uint64_t start; // clock ticks since the node's start
     uint64_t pages; // resident
+    bool kernel;    // a thread of the kernel: it has no environment and no memory
 };
 
 // Parses a line of /proc/PID/stat; returns false for anything else.

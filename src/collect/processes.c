@@ -10,7 +10,8 @@
 //   walk     getdents64 over /proc. A process is identified by its pid and the number of its
 //            folder's inode, which is new for a new process: no file of a known one is touched.
 //            A new one costs an fstatat (the owner of /proc/PID is the process's user). If it is
-//            ours, its environment is read, too, for the job, and its parent.
+//            ours, its details are read, too, and its environment, for the job. Threads of the
+//            kernel, which are root's, have none.
 //   details  for each of our processes, one pread of /proc/PID/stat. Up to PROCESS_FILES_MAX of
 //            these files are kept open; reading one fails when its process has ended, even if the
 //            pid is in use again.
@@ -173,17 +174,14 @@ static int read_stat(struct processes *p, struct process *process, struct proces
 
 // A child of a process of the job belongs to the job, even if its environment was cleared or is
 // unreadable. `listed`: number of processes in this walk so far.
-static bool is_child_of_job(struct processes *p, struct process *process, size_t listed)
+static bool is_child_of_job(const struct processes *p, uint64_t parent, size_t listed)
 {
-    struct process_stat now;
-    if (read_stat(p, process, &now) != 0)
-        return false;
     for (size_t i = listed; i-- > 0;)
-        if (p->now[i].pid == now.parent)
+        if (p->now[i].pid == parent)
             return p->now[i].of_job;
     // a parent listed after its child is known from the last walk
     for (size_t i = 0; i < p->last_count; i++)
-        if (p->last[i].pid == now.parent)
+        if (p->last[i].pid == parent)
             return p->last[i].of_job;
     return false;
 }
@@ -193,9 +191,15 @@ static void look_for_job(struct processes *p, struct process *process, size_t li
     if (!process->ours || process->of_job || !p->job.text[0] || process->job_looks >= JOB_LOOKS ||
         process->pid == (uint64_t)getpid()) // sonde itself does not belong to the job
         return;
+    struct process_stat now;
+    bool known = read_stat(p, process, &now) == 0;
+    if (known && now.kernel) {
+        process->job_looks = JOB_LOOKS;
+        return;
+    }
     process->job_looks++;
     process->of_job = job_process_has(p->files.folder, process->pid, &p->job) ||
-                      is_child_of_job(p, process, listed);
+                      (known && is_child_of_job(p, now.parent, listed));
     p->unsure |= !process->of_job && process->job_looks < JOB_LOOKS;
 }
 

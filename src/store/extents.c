@@ -465,6 +465,14 @@ static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint3
     return 0;
 }
 
+// True if the file system may lack space for a part of the range. Reserving a range that has all of
+// its space can fail on a full disk.
+static bool may_have_hole(int fd, uint64_t offset, uint64_t size)
+{
+    off_t hole = lseek(fd, (off_t)offset, SEEK_HOLE);
+    return hole < 0 || (uint64_t)hole < offset + size;
+}
+
 int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes,
                  uint32_t *dropped)
 {
@@ -512,7 +520,7 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     x->reserved_bytes = x->inherited_bytes = x->end;
     if (!rc && sb->table_offset >= LAYOUT_HEADER_BYTES) {
         uint64_t used = (uint64_t)sb->table_count * sizeof(struct extent_entry);
-        if (used < table_bytes)
+        if (used < table_bytes && may_have_hole(fd, sb->table_offset + used, table_bytes - used))
             rc = io->reserve(io->user, fd, sb->table_offset + used, table_bytes - used);
     }
     extents_end(x);

@@ -36,7 +36,11 @@ enum {
     LAYOUT_MINOR = 2, // a reader ignores unknown parts of a greater minor version
     LAYOUT_HEADER_BYTES = 1024,
     LAYOUT_INLINE_ENTRIES = 8,
-    LAYOUT_ALIGNMENT = 64, // alignment of extents
+    // A new file has a table of its own behind the header, because a table that moves needs two
+    // syncs, and most files need more than 8 entries soon.
+    LAYOUT_NEW_ENTRIES = 48,
+    LAYOUT_NEW_BYTES = 4096, // header and table of a new file: one page
+    LAYOUT_ALIGNMENT = 64,   // alignment of extents
 };
 
 enum { LAYOUT_LIVE = 1, LAYOUT_CLOSED = 2 }; // values of superblock.state
@@ -114,6 +118,9 @@ static_assert(sizeof(struct extent_entry) == 64, "extent entry");
 static_assert(sizeof(struct superblock) + LAYOUT_INLINE_ENTRIES * sizeof(struct extent_entry) ==
                   LAYOUT_HEADER_BYTES,
               "header");
+static_assert(LAYOUT_HEADER_BYTES + LAYOUT_NEW_ENTRIES * sizeof(struct extent_entry) ==
+                  LAYOUT_NEW_BYTES,
+              "new file");
 
 struct point_record {
     uint32_t series, zero;

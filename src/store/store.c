@@ -28,11 +28,11 @@ enum { OPEN_TRIES = 100 }; // attempts for a file that other writers close and r
 
 static int create(struct store *s, int fd)
 {
-    int rc = s->io->reserve(s->io->user, fd, 0, LAYOUT_HEADER_BYTES);
+    int rc = s->io->reserve(s->io->user, fd, 0, LAYOUT_NEW_BYTES);
     if (rc)
         return rc;
     uint8_t *base;
-    rc = s->io->map(s->io->user, fd, LAYOUT_HEADER_BYTES, &base);
+    rc = s->io->map(s->io->user, fd, LAYOUT_NEW_BYTES, &base);
     if (rc)
         return rc;
     struct superblock sb = {
@@ -42,8 +42,8 @@ static int create(struct store *s, int fd)
         .created_ns = clock_realtime_ns(),
         .state = LAYOUT_LIVE,
         .newest_ns = INT64_MIN,
-        .table_offset = sizeof sb,
-        .table_capacity = LAYOUT_INLINE_ENTRIES,
+        .table_offset = LAYOUT_HEADER_BYTES,
+        .table_capacity = LAYOUT_NEW_ENTRIES,
     };
     memcpy(sb.magic, LAYOUT_MAGIC, sizeof sb.magic);
     if (getrandom(sb.file_id, sizeof sb.file_id, GRND_NONBLOCK) < 0)
@@ -55,7 +55,7 @@ static int create(struct store *s, int fd)
     uint64_t magic;
     memcpy(&magic, sb.magic, sizeof magic);
     __atomic_store_n((uint64_t *)(void *)base, magic, __ATOMIC_RELEASE);
-    lock_unmap(base, LAYOUT_HEADER_BYTES);
+    lock_unmap(base, LAYOUT_NEW_BYTES);
     // Sync before the file grows: a crash of the machine must not leave a long file without a
     // header, because no writer would accept it.
     return s->io->sync(s->io->user, fd);
@@ -112,7 +112,7 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
         if (pread(fd, &sb, sizeof sb, 0) < 0)
             return error_set(e, -errno, "cannot read %s: %s", s->path, strerror(errno));
         static const uint8_t nothing[sizeof sb.magic];
-        fresh = st.st_size <= LAYOUT_HEADER_BYTES && !memcmp(sb.magic, nothing, sizeof nothing);
+        fresh = st.st_size <= LAYOUT_NEW_BYTES && !memcmp(sb.magic, nothing, sizeof nothing);
     }
     if (fresh) {
         rc = create(s, fd);

@@ -342,6 +342,26 @@ static void children_of_the_job_are_of_the_job(void **state)
     tree_free(&t);
 }
 
+// Threads of the kernel are processes of root, and belong to no job: their environment is not read.
+static void threads_of_the_kernel(void **state)
+{
+    (void)state;
+    struct tree t;
+    tree_make(&t);
+    tree_write(&t, "proc/2/stat",
+               "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 5 5 0 0 20 0 1 0 1 0 0 1\n");
+    ENVIRON(2, "SONDE_JOB=j1");
+    write_process(&t, 100, 100, 1, 1, 10);
+    ENVIRON(100, "SONDE_JOB=j1");
+    struct probe p = probe_make_with(t.root, 2, getuid(), "j1", NULL);
+    probe_sample(&p, "processes", SECOND);
+    assert_int_equal((int)own(&p, "own_processes"), 2);
+    assert_int_equal((int)own(&p, "job_processes"), 1);
+    assert_true(own(&p, "own_threads") == 2);
+    probe_free(&p);
+    tree_free(&t);
+}
+
 // If there are more processes than places, those with the most time and the most memory are
 // selected; they keep their series to the end.
 static void processes_one_by_one(void **state)
@@ -484,6 +504,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(own_processes),
+        cmocka_unit_test(threads_of_the_kernel),
         cmocka_unit_test(a_name_with_brackets),
         cmocka_unit_test(processes_of_the_job),
         cmocka_unit_test(processes_of_the_job_at_every_sample),

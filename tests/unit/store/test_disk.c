@@ -177,6 +177,46 @@ static int refused_sync(void *user, int fd)
 
 // A file system becomes read-only, as after an error: the store reports it once, and counts;
 // opening reports the reason. Readers are not affected.
+static unsigned syncs;
+
+static int counted_sync(void *user, int fd)
+{
+    (void)user;
+    (void)fd;
+    syncs++;
+    return 0;
+}
+
+// A sync waits for the disk, and the start and the end of a job wait for it. A new file has one at
+// its creation, and at the end one of the copy and one of the folder.
+static void a_small_file_waits_for_few_syncs(void **state)
+{
+    (void)state;
+    enum { SETS = 40 }; // many more than the entries in the header
+    struct store_io io = store_io_real;
+    io.sync = counted_sync;
+    struct store_options o = {.io = &io};
+    syncs = 0;
+    struct store *s = open_with(&o);
+    assert_int_equal(syncs, 1);
+    uint32_t metric = metric_named(s, "m");
+    for (unsigned i = 0; i < SETS; i++) {
+        uint32_t id = series_numbered(s, metric, i), set;
+        double v = i;
+        assert_int_equal(store_define_set(s, &id, 1, &set), 0);
+        assert_int_equal(store_append_row(s, set, 1, &v), 0);
+    }
+    assert_int_equal(syncs, 1);
+    close_store(s);
+    assert_int_equal(syncs, 3);
+    struct store_reader *r = open_reader();
+    struct store_snapshot *snap = store_snapshot_open(r);
+    assert_int_equal(store_series_count(snap), SETS);
+    assert_no_damage(r);
+    store_snapshot_close(snap);
+    store_reader_close(r);
+}
+
 static void a_file_system_that_becomes_read_only(void **state)
 {
     (void)state;
@@ -264,9 +304,10 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(definitions_wait_for_space),           CASE(without_fallocate),
-        CASE(a_removed_file_is_reported_once),      CASE(a_file_that_may_not_grow),
-        CASE(a_file_system_that_becomes_read_only), CASE(small_and_read_only_disks),
+        CASE(definitions_wait_for_space),       CASE(without_fallocate),
+        CASE(a_removed_file_is_reported_once),  CASE(a_file_that_may_not_grow),
+        CASE(a_small_file_waits_for_few_syncs), CASE(a_file_system_that_becomes_read_only),
+        CASE(small_and_read_only_disks),
     };
     return cmocka_run_group_tests_name("store work", tests, NULL, NULL);
 }

@@ -308,8 +308,11 @@ static void flip(uint64_t at)
 static struct extent_entry find_extent(uint32_t kind, uint64_t *at)
 {
     int fd = open(fixture_path, O_RDONLY);
+    struct superblock sb;
     struct extent_entry e = {0};
-    for (*at = sizeof(struct superblock); *at < LAYOUT_HEADER_BYTES; *at += sizeof e) {
+    assert_int_equal(pread(fd, &sb, sizeof sb, 0), sizeof sb);
+    *at = sb.table_offset;
+    for (uint32_t i = 0; i < sb.table_count; i++, *at += sizeof e) {
         assert_int_equal(pread(fd, &e, sizeof e, (off_t)*at), sizeof e);
         if (e.kind == kind)
             break;
