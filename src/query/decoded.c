@@ -6,15 +6,11 @@
 // Series that are sampled together have the same time stamps. An entry shares them with the
 // previous entry of the same block. That halves both the memory and the traffic through the
 // processor's caches.
-//
-// Entries and time stamps are blocks of a heap in huge pages. A first answer fills megabytes of the
-// cache, and with small pages the page faults took half of its time.
 #include "query/decoded.h"
 
 #include "base/hash.h"
-#include "base/huge_heap.h"
-#include "base/huge_pages.h"
 #include "base/memory_account.h"
+#include "base/process_memory.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -25,16 +21,14 @@
 enum {
     SLOTS = 1 << 14, // chains are short: 64 MiB hold some ten thousand entries
     RECLAIM_BYTES = 4 << 20,
-    // Beyond the limit: one chunk that is partly used, and one that the heap keeps.
-    SPARE_CHUNKS = 2,
     LATEST = 256, // number of blocks whose latest time stamps the cache remembers
 };
 
 struct times {
     unsigned users; // number of entries
     size_t count;
+    int64_t *t_ns;
     struct times **latest; // the slot that remembers these time stamps, or once did
-    int64_t t_ns[];
 };
 
 struct kept {
@@ -53,7 +47,6 @@ struct kept {
 struct query_cache {
     pthread_mutex_t lock;
     size_t limit_bytes, bytes;
-    struct huge_heap *heap;
     struct memory_account *account; // NULL: no accounting
     struct kept *slots[SLOTS], *newest, *oldest;
     struct times *latest[LATEST]; // `latest` does not count as a user of them
@@ -66,12 +59,6 @@ int query_cache_create(size_t limit_bytes, struct query_cache **out)
     if (!c)
         return -ENOMEM;
     c->limit_bytes = limit_bytes;
-    c->heap = huge_heap_create(limit_bytes / HUGE_PAGE_BYTES + SPARE_CHUNKS);
-    if (!c->heap) {
-        free(c);
-        *out = NULL;
-        return -ENOMEM;
-    }
     pthread_mutex_init(&c->lock, NULL);
     return 0;
 }
@@ -109,16 +96,16 @@ static void let_times_go(struct query_cache *c, struct times *times)
     take_bytes_off(c, times_bytes(times));
     if (*times->latest == times)
         *times->latest = NULL;
-    huge_heap_give(c->heap, times);
+    free(times->t_ns);
+    free(times);
 }
 
 // The caller holds the lock.
 static void free_kept(struct query_cache *c, struct kept *k)
 {
     take_bytes_off(c, k->bytes);
-    if (k->times)
-        let_times_go(c, k->times);
-    huge_heap_give(c->heap, k);
+    let_times_go(c, k->times);
+    free(k);
 }
 
 void query_cache_destroy(struct query_cache *c)
@@ -130,7 +117,6 @@ void query_cache_destroy(struct query_cache *c)
         free_kept(c, k);
     }
     pthread_mutex_destroy(&c->lock);
-    huge_heap_destroy(c->heap);
     free(c);
 }
 
@@ -200,16 +186,6 @@ void decoded_release(struct query_cache *c, const struct decoded_entry *entry)
     pthread_mutex_unlock(&c->lock);
 }
 
-// Takes memory for an entry or its time stamps. Drops old entries if the heap has no room. Returns
-// NULL if the system has no memory, or if entries in use hold the room. The caller holds the lock.
-static void *take(struct query_cache *c, size_t bytes)
-{
-    void *block;
-    while (!(block = huge_heap_take(c->heap, bytes)) && bytes <= HUGE_HEAP_BLOCK_MAX && c->oldest)
-        evict(c);
-    return block;
-}
-
 // Returns the time stamps of the block's last entry if they are equal, otherwise a copy; NULL
 // without memory. The caller does not hold the lock, because comparing takes time.
 static struct times *share_times(struct query_cache *c, uint64_t block, const int64_t *t_ns,
@@ -223,43 +199,40 @@ static struct times *share_times(struct query_cache *c, uint64_t block, const in
     pthread_mutex_unlock(&c->lock);
     if (times && memcmp(times->t_ns, t_ns, count * sizeof *t_ns) == 0)
         return times;
+    struct times *own = malloc(sizeof *own);
+    int64_t *copy = own ? malloc(count * sizeof *copy) : NULL;
     pthread_mutex_lock(&c->lock);
     if (times)
         let_times_go(c, times);
-    struct times *own = take(c, sizeof *own + count * sizeof *t_ns);
-    if (own) {
-        *own = (struct times){.users = 1, .count = count, .latest = latest};
-        memcpy(own->t_ns, t_ns, count * sizeof *t_ns);
+    if (copy) {
+        memcpy(copy, t_ns, count * sizeof *copy);
+        *own = (struct times){1, count, copy, latest};
         add_bytes(c, times_bytes(own));
         *latest = own;
     }
     pthread_mutex_unlock(&c->lock);
-    return own;
+    if (!copy)
+        free(own);
+    return copy ? own : NULL;
 }
 
-// Copies the points into a new entry, which the cache does not list yet.
 static struct kept *copy_points(struct query_cache *c, uint64_t block, uint32_t series,
                                 const int64_t *t_ns, const double *values, size_t count)
 {
     size_t bytes = sizeof(struct kept) + count * sizeof *values;
-    pthread_mutex_lock(&c->lock);
-    struct kept *k = take(c, bytes);
-    if (k)
-        add_bytes(c, bytes);
-    pthread_mutex_unlock(&c->lock);
-    if (!k)
+    struct kept *k = malloc(bytes);
+    struct times *times = k ? share_times(c, block, t_ns, count) : NULL;
+    if (!times) {
+        free(k);
         return NULL;
-    *k = (struct kept){.block = block, .series = series, .bytes = bytes};
-    memcpy(k->values, values, count * sizeof *values);
-    k->times = share_times(c, block, t_ns, count);
-    if (k->times) {
-        k->entry = (struct decoded_entry){k->times->t_ns, k->values, count};
-        return k;
     }
-    pthread_mutex_lock(&c->lock);
-    free_kept(c, k);
-    pthread_mutex_unlock(&c->lock);
-    return NULL;
+    *k = (struct kept){.entry = {times->t_ns, k->values, count},
+                       .times = times,
+                       .block = block,
+                       .series = series,
+                       .bytes = bytes};
+    memcpy(k->values, values, count * sizeof *values);
+    return k;
 }
 
 void decoded_keep(struct query_cache *c, uint64_t block, uint32_t series, const int64_t *t_ns,
@@ -272,6 +245,7 @@ void decoded_keep(struct query_cache *c, uint64_t block, uint32_t series, const 
     struct kept *before = *slot_of(c, block, series);
     if (before)
         drop(c, before);
+    add_bytes(c, k->bytes);
     while (c->oldest && is_over(c))
         evict(c);
     if (!is_over(c)) {
@@ -289,15 +263,17 @@ void query_cache_shrink(struct query_cache *c, size_t bytes)
     size_t wanted = c->bytes > bytes ? c->bytes - bytes : 0;
     while (c->oldest && c->bytes > wanted)
         evict(c);
-    huge_heap_trim(c->heap);
     pthread_mutex_unlock(&c->lock);
 }
 
-// A request can use the memory of entries only after their chunks are empty and have returned to
-// the system. So reclaim drops entries in large steps.
+// Entries are small blocks of malloc: a request can use their memory only after malloc has returned
+// it to the system, which takes a millisecond. So reclaim drops entries in large steps.
 static void reclaim(void *user, size_t bytes)
 {
+    size_t before = query_cache_bytes(user);
     query_cache_shrink(user, bytes > RECLAIM_BYTES ? bytes : RECLAIM_BYTES);
+    if (query_cache_bytes(user) < before)
+        process_memory_give_back();
 }
 
 void query_cache_charge(struct query_cache *c, struct memory_account *account)
