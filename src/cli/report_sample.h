@@ -1,15 +1,15 @@
 // report_sample.h - the recordings that `sonde report --brief` reads of a run on many nodes.
 //
-// Opening, decoding and comparing the recordings of a node takes some 2 ms, and the lines at the
-// end of `sonde run` must not keep the user waiting. So of more than REPORT_SAMPLE_MAX recordings,
-// the lines describe REPORT_SAMPLE_MAX ones, at equal distances in the natural order of their
-// hosts, the first and the last one included.
+// Opening, decoding and comparing the recording of a node takes some 2 ms, and the lines at the end
+// of `sonde run` must not keep the user waiting. A sample may lack the one node that is slow, so it
+// is the last resort: of more than REPORT_SAMPLE_MAX recordings, the lines describe as many, at
+// equal distances in the natural order of their hosts, the first and the last one included.
 #ifndef SONDE_CLI_REPORT_SAMPLE_H
 #define SONDE_CLI_REPORT_SAMPLE_H
 
 #include <stddef.h>
 
-enum { REPORT_SAMPLE_MAX = 128 };
+enum { REPORT_SAMPLE_MAX = 1024 };
 
 struct report_sample {
     char **paths;

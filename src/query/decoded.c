@@ -52,6 +52,20 @@ struct query_cache {
     struct times *latest[LATEST]; // `latest` does not count as a user of them
 };
 
+// The lock is held for about a microsecond, so a thread that finds it taken spins for a moment
+// before it sleeps. Otherwise a report of 1,000 nodes in two threads slept 400,000 times, which took
+// a quarter of its time.
+static void make_lock(pthread_mutex_t *lock)
+{
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
+#endif
+    pthread_mutex_init(lock, &kind);
+    pthread_mutexattr_destroy(&kind);
+}
+
 int query_cache_create(size_t limit_bytes, struct query_cache **out)
 {
     struct query_cache *c = calloc(1, sizeof *c);
@@ -59,7 +73,7 @@ int query_cache_create(size_t limit_bytes, struct query_cache **out)
     if (!c)
         return -ENOMEM;
     c->limit_bytes = limit_bytes;
-    pthread_mutex_init(&c->lock, NULL);
+    make_lock(&c->lock);
     return 0;
 }
 

@@ -520,9 +520,9 @@ class Report(Place):
             self.assertEqual([line for line in brief if "found:" in line], [f"sonde: found: {f['title']}" for f in found[:2]], kind)
 
     def test_brief_of_many_nodes(self):
-        """Of more than 128 nodes it describes 128, evenly spread, and says so."""
+        """Of more than 1,024 nodes it describes 1,024, evenly spread, and says so."""
         times = range(0, 300, 10)
-        for count in (128, 129, 400):
+        for count in (1024, 1500):
             lines = ["time_ns,kind,name,value,host\n"]
             for n in range(count):
                 # The kernel kills a process on the first node, on the last one, and on the one
@@ -536,10 +536,10 @@ class Report(Place):
             brief = self.report("--brief", folder).stdout
             found = next(f for f in self.data(folder)["findings"] if f["kind"] == "out_of_memory")
             self.assertIn(f"3 processes were killed because memory ran out on n0, n{count - 2} and n{count - 1}", found["title"])
-            if count <= 128:
+            if count <= 1024:
                 self.assertEqual(brief, f"sonde: found: {found['title']}\n")
             else:
-                self.assertEqual(brief, f"sonde: found: 2 processes were killed because memory ran out on n0 and n{count - 1} (on 128 of {count} nodes)\n")
+                self.assertEqual(brief, f"sonde: found: 2 processes were killed because memory ran out on n0 and n{count - 1} (on 1024 of {count} nodes)\n")
 
     # ---- the end of `sonde run`
 
