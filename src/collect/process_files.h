@@ -30,11 +30,11 @@ void process_file_close(struct process_files *f, int *file); // idempotent
 struct process_stat {
     char state; // 'R', 'S', 'Z' …
     uint64_t parent, threads;
-    uint64_t ticks; // processor time in clock ticks: user and system
+    uint64_t ticks;  // processor time in clock ticks: user and system
     uint64_t waited; // the same of the children that it has waited for, and of their children
-    uint64_t start; // clock ticks since the node's start
-    uint64_t pages; // resident
-    bool kernel;    // a thread of the kernel: it has no environment and no memory
+    uint64_t start;  // clock ticks since the node's start
+    uint64_t pages;  // resident
+    bool kernel;     // a thread of the kernel: it has no environment and no memory
 };
 
 // Parses a line of /proc/PID/stat; returns false for anything else.

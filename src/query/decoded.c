@@ -53,8 +53,8 @@ struct query_cache {
 };
 
 // The lock is held for about a microsecond, so a thread that finds it taken spins for a moment
-// before it sleeps. Otherwise a report of 1,000 nodes in two threads slept 400,000 times, which took
-// a quarter of its time.
+// before it sleeps. Otherwise a report of 1,000 nodes in two threads slept 400,000 times, a quarter
+// of its time.
 static void make_lock(pthread_mutex_t *lock)
 {
     pthread_mutexattr_t kind;
