@@ -326,6 +326,8 @@ static void cut_range(struct report *r, int64_t first_ns, int64_t last_ns, int64
     r->first_ns = from_ns / r->bucket_ns * r->bucket_ns;
     r->from_ns = from_ns;
     r->bucket_count = (size_t)((r->to_ns - r->first_ns + r->bucket_ns - 1) / r->bucket_ns);
+    int64_t end_ns = r->first_ns + (int64_t)r->bucket_count * r->bucket_ns;
+    r->is_cut = last_ns + sample_ns + sample_ns / 2 < end_ns;
 }
 
 // ---------------------------------------------------------------- all of it

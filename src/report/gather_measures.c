@@ -259,6 +259,9 @@ static bool finish(struct gather *g, const struct measure_request *request, stru
         if (!request->counter)
             continue;
         lines[i].mean = lines[i].total / report_seconds(r);
+        // Its rate would be too low.
+        if (r->is_cut && r->bucket_count > 1)
+            t->all[i].buckets[r->bucket_count - 1] = (double)NAN;
         for (size_t k = 0; k < r->bucket_count; k++)
             lines[i].peak = fmax(lines[i].peak, lines[i].buckets[k]);
     }

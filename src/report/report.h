@@ -192,6 +192,7 @@ struct report {
     // data
     int64_t first_ns, bucket_ns; // start of the first bucket; length of a bucket
     int64_t sample_ns;           // between two samples of the nodes' own metrics
+    bool is_cut;                 // the run ended within the last bucket
     size_t bucket_count;         // 0: no points
     int64_t from_ns, to_ns;      // the range of all statistics, whole seconds; to_ns is exclusive
     struct report_measure measures[REPORT_MEASURES_COUNT];

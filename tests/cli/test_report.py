@@ -541,6 +541,23 @@ class Report(Place):
             else:
                 self.assertEqual(brief, f"sonde: found: 2 processes were killed because memory ran out on n0 and n{count - 1} (on 1024 of {count} nodes)\n")
 
+    def test_the_rate_of_a_counter_does_not_fall_at_the_end(self):
+        """The run ends within the last bucket, which therefore has no rate."""
+        for seconds in (1500, 1502, 1504):
+            folder, page = self.root / f"counting-{seconds}", self.root / "page.html"
+            folder.mkdir()
+            r = Recording(folder, "n0")
+            r.metric("samples_total", "counter", "")
+            for t in range(seconds):
+                r.point("samples_total", t, 10 * t)
+            r.write()
+            self.assertEqual(self.report("-o", page, folder).returncode, 0)
+            figure = page.read_text().split("<figcaption>samples_total", 1)[1].split("</figure>", 1)[0]
+            line = re.search(r'<path class="l [^"]*" d="([^"]*)"', figure)[1]
+            heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", line)]
+            self.assertGreater(len(heights), 100)
+            self.assertLess(max(heights) - min(heights), 0.2, seconds)
+
     # ---- the end of `sonde run`
 
     def finish_together(self, *runs):
