@@ -56,6 +56,16 @@ static double share(uint64_t x) // returns a number from 0 to 1
     return (double)(x >> 11) * 0x1p-53;
 }
 
+// True for counters of mishaps, which do not happen on a healthy cluster.
+static bool counts_mishaps(const struct store_metric *m)
+{
+    static const char *const parts[] = {"oom", "error", "drop", "fail", "overheat", "brake"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && m->kind == STORE_COUNTER; i++)
+        if (str_find(m->name, str_of(parts[i])) >= 0)
+            return true;
+    return false;
+}
+
 // Chooses how a metric moves if only its unit is known.
 static void shape(struct simulated_metric *m, uint64_t seed)
 {
@@ -63,6 +73,10 @@ static void shape(struct simulated_metric *m, uint64_t seed)
     if (str_starts(m->definition.help, STR("1 while"))) {
         m->level = str_eq(m->definition.name, STR("gpu_up"));
         m->period_s = m->step = m->most = 1;
+        return;
+    }
+    if (counts_mishaps(&m->definition)) {
+        m->period_s = m->step = 1;
         return;
     }
     double a = share(mix(seed, 1)), b = share(mix(seed, 2));

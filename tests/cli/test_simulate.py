@@ -47,6 +47,12 @@ class Simulate(Place):
         self.assertIn("sonde: http://127.0.0.1:", said)
         self.nothing_left()
 
+    def test_no_mishap_happens(self):
+        done = self.simulate("--nodes=2", "--metrics=120", "--rate=1", "--history=1m", "--", "python3", "-c", ASK,
+                             "/api/query?start=1m-ago&m=max:0all-max:oom_kills_total&m=max:0all-max:memory_used_bytes")
+        _, query = json.loads(done.stdout)
+        self.assertEqual([set(series["dps"].values()) == {0} for series in query], [True, False], query)
+
     def test_the_queries_of_a_request_are_one_message_to_each_node(self):
         """The page asks a dozen charts at once, and Grafana all targets of a panel."""
         script = ASK + """
