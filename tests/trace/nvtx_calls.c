@@ -108,7 +108,7 @@ int main(void)
         check("deep", CORE(push_text, NVTX_RANGE_PUSH_A, "deep"), i);
     for (int i = 100; i--;)
         check("pop deep", CORE(pop_core, NVTX_RANGE_POP), i);
-    pthread_t threads[40]; // each has room for its spans, although nobody may read them meanwhile
+    pthread_t threads[40];
     for (size_t i = 0; i < 40; i++)
         if (pthread_create(&threads[i], NULL, push_often, NULL) != 0)
             return 1;

@@ -63,7 +63,8 @@ class Kokkos(Traced):
     def test_threads(self):
         """Threads that meet new names at the same time lose none; a region has at most 10,000
         spans (each thread may add one that others add, too)."""
-        self.trace("kokkos", CALLS, "threads", 8, 3000)
+        rings = str(4 << 20)  # room for all spans, if nobody reads them meanwhile
+        self.trace("kokkos", CALLS, "threads", 8, 3000, SONDE_RING_BYTES=rings)
         kernels = self.by("kernel", "kokkos_kernels")
         self.assertEqual((len(kernels), sum(kernels.values())), (SERIES + 1, 8 * 3000))
         self.assertEqual({n for name, n in kernels.items() if name != "other"}, {8 * 10})
