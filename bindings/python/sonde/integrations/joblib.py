@@ -13,15 +13,12 @@ become those of the run by `sonde.config(estimator.get_params(deep=False))`.
 import functools
 import importlib
 from collections.abc import Iterable, Iterator
-from time import time_ns
 from typing import Any, Callable, Optional
 
-from .._emit import Metric, counter, level, span
-from ._steps import NS
+from .._emit import level
+from ._task_metrics import Call, TaskMetrics
 
-_FUNCTIONS_MAX = 256  # of a process; further ones are "other"
-
-_metrics: dict[str, tuple[Metric, Metric]] = {}
+_metrics = TaskMetrics("joblib", "joblib's tasks")
 _original: Optional[Callable[..., Any]] = None
 
 
@@ -32,24 +29,6 @@ def _name_of(function: Any) -> str:
     return str(getattr(function, "__qualname__", type(function).__name__))
 
 
-def _metrics_of(name: str) -> tuple[Metric, Metric]:
-    known = _metrics.get(name)
-    if known is None:
-        if len(_metrics) >= _FUNCTIONS_MAX:
-            return _metrics_of("other") if name != "other" else _make("other")
-        known = _make(name)
-    return known
-
-
-def _make(name: str) -> tuple[Metric, Metric]:
-    tags = {"function": name}
-    made = _metrics[name] = (
-        counter("joblib_tasks", "", "tasks that joblib has executed", tags=tags),
-        counter("joblib_task_seconds", "seconds", "time in joblib's tasks", tags=tags),
-    )
-    return made
-
-
 class _Task:
     """A function of a task. It is pickled by the name of this class."""
 
@@ -58,15 +37,8 @@ class _Task:
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *given: Any, **more: Any) -> Any:
-        name = _name_of(self._function)
-        count, seconds = _metrics_of(name)
-        start_ns = time_ns()
-        try:
-            with span("task", function=name):
-                return self._function(*given, **more)
-        finally:
-            count.add()
-            seconds.add((time_ns() - start_ns) * NS)
+        with Call(_metrics, _name_of(self._function)):
+            return self._function(*given, **more)
 
 
 def _tasks(iterable: Iterable[Any]) -> Iterator[Any]:

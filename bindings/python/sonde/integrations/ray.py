@@ -17,16 +17,14 @@ import functools
 import importlib
 import inspect
 import os
-from time import time_ns
 from typing import Any, Callable, TypeVar
 
-from .._emit import Metric, counter, span
-from ._steps import NS
+from ._task_metrics import Call, TaskMetrics
 
 _VARIABLES = ("SONDE_SOCKET", "SONDE_LEVEL", "SONDE_TAGS")
 _T = TypeVar("_T", bound=Callable[..., Any])
 
-_metrics: dict[str, tuple[Metric, Metric]] = {}
+_metrics = TaskMetrics("ray", "Ray's tasks and actors")
 
 
 def environment() -> dict[str, str]:
@@ -46,55 +44,27 @@ def init(*given: Any, runtime_env: Any = None, **more: Any) -> Any:
     return importlib.import_module("ray").init(*given, **more)
 
 
-def _metrics_of(name: str) -> tuple[Metric, Metric]:
-    known = _metrics.get(name)
-    if known is None:
-        tags = {"function": name}
-        known = _metrics[name] = (
-            counter("ray_tasks", "", "calls of Ray's tasks and actors", tags=tags),
-            counter("ray_task_seconds", "seconds", "time in Ray's tasks and actors", tags=tags),
-        )
-    return known
-
-
-class _Call:
-    """One call, for ``with``."""
-
-    def __init__(self, name: str) -> None:
-        self._count, self._seconds = _metrics_of(name)
-        self._span = span("task", function=name)
-
-    def __enter__(self) -> None:
-        self._start_ns = time_ns()
-        self._span.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self._span.__exit__(*error)
-        self._count.add()
-        self._seconds.add((time_ns() - self._start_ns) * NS)
-
-
 def _traced(function: Any, name: str) -> Any:
     wrapper: Callable[..., Any]
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def wrapper(*given: Any, **more: Any) -> Any:
-            with _Call(name):
+            with Call(_metrics, name):
                 return await function(*given, **more)
 
     elif inspect.isgeneratorfunction(function):
 
         @functools.wraps(function)
         def wrapper(*given: Any, **more: Any) -> Any:
-            with _Call(name):
+            with Call(_metrics, name):
                 return (yield from function(*given, **more))
 
     else:
 
         @functools.wraps(function)
         def wrapper(*given: Any, **more: Any) -> Any:
-            with _Call(name):
+            with Call(_metrics, name):
                 return function(*given, **more)
 
     return wrapper
