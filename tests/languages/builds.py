@@ -74,6 +74,17 @@ class Builds:
         self.run("cmake", "--build", folder / "build")
         return folder / "build/program"
 
+    def fpm(self, fpm, source):
+        """Builds a project of fpm that has the folder of the binding as a dependency."""
+        folder = self.folder / "fpm"
+        (folder / "app").mkdir(parents=True)
+        shutil.copy(source, folder / "app/main.f90")
+        (folder / "sonde").symlink_to(SOURCE / "bindings/fortran")  # fpm takes relative paths only
+        (folder / "fpm.toml").write_text('name = "program"\n[dependencies]\nsonde = { path = "sonde" }\n')
+        place = os.path.dirname(self.library)
+        self.run("env", "-C", folder, fpm, "build", "--link-flag", f"-L{place} -Wl,-rpath,{place}")
+        return next(folder.glob("build/gfortran_*/app/program"))
+
     def java(self, *sources):
         home = pathlib.Path(os.environ.get("JAVA_HOME") or pathlib.Path(shutil.which("javac")).resolve().parent.parent)
         self.classes, binding = self.folder / "classes", SOURCE / "bindings/java"

@@ -227,6 +227,16 @@ class Languages(Place):
             self.skipTest("no CMake for Fortran (apt-get install gfortran cmake)")
         self.check(Builds(self.root, LIBRARY, self.compile).cmake(HERE / "program.f90"))
 
+    def test_fortran_with_fpm(self):
+        if not found("gfortran"):
+            self.skipTest("no Fortran compiler (gfortran)")
+        venv = self.root / "venv"
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+        pip = subprocess.run([venv / "bin/python", "-m", "pip", "-q", "--disable-pip-version-check", "install", "--only-binary", ":all:", "fpm"], capture_output=True)
+        if pip.returncode:
+            self.skipTest("the package fpm cannot be installed")
+        self.check(Builds(self.root, LIBRARY, self.compile).fpm(venv / "bin/fpm", HERE / "program.f90"))
+
     def test_fortran_details(self):
         if not found("gfortran"):
             self.skipTest("no Fortran compiler (gfortran)")

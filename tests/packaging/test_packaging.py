@@ -145,6 +145,7 @@ class Recipes(unittest.TestCase):
     def test_versions(self):
         for name, text in {self.SPACK: 'version("{}", tag="v{}")', self.CONDA: "\n  version: {}\n", self.EASYBUILD: "\nversion = '{}'\n", self.APPTAINER: "PACKAGE=sonde_{}_amd64.deb"}.items():
             self.assertIn(text.replace("{}", self.version), self.read(name), name)
+        self.assertIn(f'\nversion = "{self.version}"\n', (PROJECT / "bindings/fortran/fpm.toml").read_text())
 
     def test_needs(self):
         needs = {}
