@@ -257,6 +257,25 @@ test('the first charts wait neither for all nodes nor for their metrics', { time
   assert.deepEqual(page.said, []);
 });
 
+test('the state of the job is requested beside the script, and once', { timeout: 60000 }, async () => {
+  const server = await serve([await twoNodes()]);
+  const page = await tab(b);
+  let goOn;
+  const scriptMayCome = new Promise((go) => (goOn = go));
+  await page.route('**/page.js*', (route) => scriptMayCome.then(() => route.continue()));
+  const asked = [];
+  page.on('request', (r) => asked.push(r.url().split('/sonde/v1/')[1]));
+  const early = Promise.all(['status', 'metrics?own'].map((path) => page.waitForRequest((r) => r.url().endsWith(`/sonde/v1/${path}`))));
+  const opened = page.goto(`${server.url}?token=${TOKEN}`);
+  await early;
+  goOn();
+  await opened;
+  await until(page, loaded);
+  assert.equal(asked.filter((path) => path === 'metrics?own').length, 1);
+  assert.deepEqual(page.said, []);
+  await server.stop();
+});
+
 test('a long running job opens at its end, without a request for the rest', { timeout: 60000 }, async () => {
   const sim = start(process.env.SONDE, ['simulate', '--nodes', '2', '--metrics', '4', '--history', '2400', '--rate', '1', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
   const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);

@@ -211,8 +211,11 @@ export class Page {
 
   private async showJob(status: Status, nodes: Node[], metrics: Metric[]): Promise<void> {
     this.takeStatus(status, nodes);
-    this.takeMetrics(metrics);
-    await Promise.all([this.overviewData.load(this.job, this.situation()), this.loadHeat(), this.load()]);
+    const changed = this.job.takeMetrics(metrics);
+    // These requests are on their way while the charts are laid out.
+    const first = [this.overviewData.load(this.job, this.situation()), this.loadHeat()];
+    if (changed) this.layOut();
+    await Promise.all([...first, this.load()]);
   }
 
   private takeStatus(status: Status, nodes: Node[]): void {
@@ -230,14 +233,13 @@ export class Page {
     if (this.job.live && !location.hash && to - from > RECENT_S * 1000 * 1.5) this.setView({ last: RECENT_S });
   }
 
-  private takeMetrics(metrics: Metric[]): void {
-    if (!this.job.takeMetrics(metrics)) return;
-    this.metricNames.replaceChildren(...metrics.map((m) => h('option', { value: m.name })));
-    this.charts.layOut(metrics, this.view.search);
+  private layOut(): void {
+    this.metricNames.replaceChildren(...this.job.metrics.map((m) => h('option', { value: m.name })));
+    this.charts.layOut(this.job.metrics, this.view.search);
   }
 
   private async takeAllMetrics(): Promise<void> {
-    this.takeMetrics((await this.metricsData.all())?.metrics ?? this.job.metrics);
+    if (this.job.takeMetrics((await this.metricsData.all())?.metrics ?? this.job.metrics)) this.layOut();
     await Promise.all([this.loadHeat(), this.load()]);
   }
 
