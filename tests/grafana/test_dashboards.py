@@ -232,7 +232,7 @@ class Panels(Place):
         live = self.check_all(base, start, end, [host], gpus, ["noted"])
         job.stdin.close()
         self.assertEqual(job.wait(timeout=60), 0)
-        (run,) = self.runs.iterdir()
+        (run,) = (path for path in self.runs.iterdir() if path.name[0] != ".")  # beside the index
         replay = self.start("replay", "--token-file", self.root / "token", "--verbose", run)
         line = next(line for line in replay.stderr if "http://" in line)
         url = line[line.index("http://") :].split("/?")[0].strip()
