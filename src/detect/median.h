@@ -28,10 +28,9 @@ static inline double median_of(const double *sorted, size_t count)
 static inline double median_unsorted(double *values, size_t count)
 {
     rank_put(values, count, count / 2);
-    double upper = values[count / 2], lower = upper;
+    double upper = values[count / 2], lower = values[0];
     if (count % 2)
         return upper;
-    lower = values[0];
     for (size_t i = 1; i < count / 2; i++)
         lower = fmax(lower, values[i]);
     return (lower + upper) / 2;
