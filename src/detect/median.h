@@ -2,7 +2,7 @@
 #ifndef SONDE_DETECT_MEDIAN_H
 #define SONDE_DETECT_MEDIAN_H
 
-#include "base/rank.h"
+#include "base/quickselect.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static inline double median_of(const double *sorted, size_t count)
 // The median of unsorted values, which it reorders; count > 0.
 static inline double median_unsorted(double *values, size_t count)
 {
-    rank_put(values, count, count / 2);
+    quickselect(values, count, count / 2);
     double upper = values[count / 2], lower = values[0];
     if (count % 2)
         return upper;

@@ -1,6 +1,6 @@
 #include "query/percentile.h"
 
-#include "base/rank.h"
+#include "base/quickselect.h"
 
 #include <math.h>
 
@@ -21,7 +21,7 @@ static double at_rank(double *v, size_t n, double h)
         h = (double)n;
     size_t below = (size_t)h;
     double part = h - (double)below;
-    rank_put(v, n, below - 1);
+    quickselect(v, n, below - 1);
     double low = v[below - 1];
     if (part == 0)
         return low;

@@ -1,7 +1,7 @@
-// rank.c - quickselect: partitions the values and continues in the part that contains the rank, so
+// quickselect.c - partitions the values and continues in the part that contains the rank, so
 // only one or two values reach their sorted place. After too many unbalanced partitions it sorts
 // the rest with heapsort, so that no data makes it quadratic.
-#include "base/rank.h"
+#include "base/quickselect.h"
 
 enum { INSERTION_MAX = 16 };
 
@@ -43,7 +43,7 @@ static void heap_sort(double *v, size_t n)
     }
 }
 
-void rank_put(double *v, size_t n, size_t k)
+void quickselect(double *v, size_t n, size_t k)
 {
     size_t bad_left = 2; // unbalanced partitions allowed: at most twice the logarithm of n
     for (size_t m = n; m > 1; m /= 2)
