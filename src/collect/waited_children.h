@@ -28,8 +28,8 @@
 // reading and no earlier call has counted.
 uint64_t waited_children_count(struct process *process, uint64_t waited);
 
-// Passes what was counted of the processes that ended since the last walk (not `listed`) on to
-// their nearest ancestors that live. Both lists ascend by pid. An ancestor that is not ours, or no
+// Adds the counted time of processes that ended since the last walk (not `listed`) to `inherited`
+// of their nearest living ancestors. Both lists ascend by pid. An ancestor that is not ours, or no
 // longer known, does not count its children, so there is nothing to pass on.
 void waited_children_pass_on(const struct process *last, size_t last_count, struct process *now,
                              size_t now_count);

@@ -63,7 +63,7 @@ class Kokkos(Traced):
     def test_threads(self):
         """Threads that meet new names at the same time lose none; a region has at most 10,000
         spans (each thread may add one that others add, too)."""
-        rings = str(4 << 20)  # room for all spans, if nobody reads them meanwhile
+        rings = str(4 << 20)  # room for all spans, even if the agent reads late
         self.trace("kokkos", CALLS, "threads", 8, 3000, SONDE_RING_BYTES=rings)
         kernels = self.by("kernel", "kokkos_kernels")
         self.assertEqual((len(kernels), sum(kernels.values())), (SERIES + 1, 8 * 3000))

@@ -26,7 +26,7 @@ print("done")
 
 
 class Nvtx(Traced):
-    RINGS = {"SONDE_RING_BYTES": str(4 << 20)}  # room for all spans, if nobody reads them meanwhile
+    RINGS = {"SONDE_RING_BYTES": str(4 << 20)}  # room for all spans, even if the agent reads late
 
     def ranges(self):
         return {(dict(tags)["range"], dict(tags).get("domain")): n for tags, n in self.totals["nvtx_ranges"].items()}

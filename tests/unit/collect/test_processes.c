@@ -230,7 +230,7 @@ struct made {
     int parent;                  // index; -1: init
     int ticks, waited;           // now
     int read_ticks, read_waited; // at the last sample
-    int passed;                  // what was counted of children that ended since
+    int passed;                  // counted time of children that ended since
     int orphaned;                // the step
     bool lives;
 };
