@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/config_show.h"
 
+#include "faces/web/page.h"
 #include "launch/installation.h"
 
 #include <errno.h>
@@ -43,6 +44,8 @@ static void add_parts(struct buf *out)
     for (enum installation_part part = 0; part < INSTALLATION_PARTS; part++)
         buf_printf(out, "%-10s  %s\n", installation_name(part),
                    installation_find(part, path) ? path : "not installed");
+    buf_printf(out, "%-10s  %s\n", "page",
+               page_file_count ? "in the program" : "not built, because node or npm was missing");
 }
 
 int command_config(const struct options *o)

@@ -61,10 +61,9 @@ static int open_run(const struct options *o, struct report_sample *sample, struc
         int rc = target_find(o->argument_count ? o->arguments[0] : NULL, NULL, &where, &target, e);
         if (!rc && target.kind == TARGET_RECORDING)
             rc = report_sample_choose(target.path, sample);
+        target_free(&target);
         if (rc == -ENOMEM)
             return error_set(e, rc, "no memory");
-        if (!rc)
-            target_free(&target);
     }
     return sample->count ? data_request_open(o, sample->paths, sample->count, out, e)
                          : data_request_open(o, o->arguments, (size_t)o->argument_count, out, e);

@@ -1,7 +1,7 @@
 #include "cli/report_sample.h"
 
-#include "base/array.h"
 #include "base/str.h"
+#include "launch/folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,9 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_natural_order(const void *a, const void *b)
+static int is_recording(const struct dirent *entry)
 {
-    return str_compare_natural(str_of(*(char *const *)a), str_of(*(char *const *)b));
+    return folder_is_recording(entry->d_name);
+}
+
+static int by_natural_order(const struct dirent **a, const struct dirent **b)
+{
+    return str_compare_natural(str_of((*a)->d_name), str_of((*b)->d_name));
 }
 
 static char *path_of(const char *folder, const char *name)
@@ -23,50 +28,25 @@ static char *path_of(const char *folder, const char *name)
     return path;
 }
 
-static int list_recordings(const char *folder, char ***paths, size_t *count)
-{
-    size_t capacity = 0;
-    int rc = 0;
-    DIR *opened = opendir(folder);
-    *paths = NULL;
-    *count = 0;
-    for (const struct dirent *entry; !rc && opened && (entry = readdir(opened));) {
-        if (entry->d_name[0] == '.' || !str_ends(str_of(entry->d_name), STR(".sonde")))
-            continue;
-        char *path = path_of(folder, entry->d_name);
-        if (path && array_room(paths, &capacity, *count + 1, sizeof **paths)) {
-            (*paths)[(*count)++] = path;
-        } else {
-            free(path);
-            rc = -ENOMEM;
-        }
-    }
-    if (opened)
-        closedir(opened);
-    return rc;
-}
-
 int report_sample_choose(const char *folder, struct report_sample *out)
 {
-    char **all;
-    size_t count, kept = 0;
-    int rc = list_recordings(folder, &all, &count);
-    bool chosen = !rc && count > REPORT_SAMPLE_MAX;
-    *out = (struct report_sample){.of = count};
-    if (chosen)
-        qsort(all, count, sizeof *all, by_natural_order);
-    for (size_t i = 0; i < count; i++) {
-        if (chosen && i == kept * (count - 1) / (REPORT_SAMPLE_MAX - 1))
-            all[kept++] = all[i];
-        else
-            free(all[i]);
+    struct dirent **entries;
+    int of = scandir(folder, &entries, is_recording, by_natural_order);
+    *out = (struct report_sample){0};
+    if (of < 0)
+        return errno == ENOMEM ? -ENOMEM : 0;
+    out->of = (size_t)of;
+    int rc = 0;
+    if (of > REPORT_SAMPLE_MAX && !(out->paths = calloc(REPORT_SAMPLE_MAX, sizeof *out->paths)))
+        rc = -ENOMEM;
+    for (size_t i = 0; i < out->of; i++) {
+        size_t next = out->count * (out->of - 1) / (REPORT_SAMPLE_MAX - 1);
+        if (out->paths && i == next &&
+            !(out->paths[out->count++] = path_of(folder, entries[i]->d_name)))
+            rc = -ENOMEM;
+        free(entries[i]);
     }
-    if (chosen) {
-        out->paths = all;
-        out->count = kept;
-    } else {
-        free(all);
-    }
+    free(entries);
     return rc;
 }
 

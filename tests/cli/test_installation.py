@@ -65,6 +65,8 @@ class Installation(Place):
         self.assertTrue((pathlib.Path(parts["libraries"]) / "libsonde.so").exists())
         self.assertTrue((pathlib.Path(parts["trace"]) / "libsonde_io.so").exists())
         self.assertTrue((pathlib.Path(parts["pkg-config"]) / "sonde.pc").exists())
+        has_page = (BUILD / "web-packages").exists() or (SOURCE / "web/prebuilt").exists()
+        self.assertEqual(parts["page"] == "in the program", has_page, parts["page"])
         shutil.rmtree(self.prefix / "include")
         parts = dict(line.split(None, 1) for line in self.config().splitlines())
         self.assertEqual(parts["headers"], "not installed")

@@ -318,13 +318,15 @@ class Missing(Tools):
     """On systems without apt, tools/missing prints the missing packages and the command that
     installs them."""
 
-    def deps(self, *programs, libraries=()):
+    def deps(self, *programs, libraries=(), headers=True):
         tools = self.root / "bin"
         tools.mkdir(exist_ok=True)
         for name in programs:
             text = "exit 0"
             if name == "pkg-config":
                 text = f'case " {" ".join(libraries)} " in *" $2 "*) ;; *) exit 1 ;; esac'
+            elif name == "python3" and not headers:
+                text = "exit 1"
             (tools / name).write_text(f"#!/bin/sh\n{text}\n")
             (tools / name).chmod(0o755)
         return subprocess.run(
@@ -358,6 +360,10 @@ class Missing(Tools):
         )
         done = self.deps(*tools, libraries=[*libraries, "libcurl"])
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        done = self.deps(*tools, libraries=[*libraries, "libcurl"], headers=False)
+        self.assertEqual(
+            done.stderr, "sonde: missing: Python.h; install them: dnf install python3-devel\n"
+        )
 
     def test_no_manager(self):
         self.assertIn("docs/dependencies.md", self.deps("cc").stderr)
@@ -391,6 +397,23 @@ class Installed(Tools):
             "sh", "-c", f'{exported}\n"$0" "$1" lib', PROJECT / "tools/installed", prefix, PATH=path
         )
         self.assertEqual(again.stdout, f"installed under {prefix}\n", again.stderr)
+
+    def test_parts_that_are_left_out(self):
+        program = self.root / "prefix/bin/sonde"
+        program.parent.mkdir(parents=True)
+        program.write_text(
+            "#!/bin/sh\n[ $1 = config ] && echo 'headers     /usr/include\npython      not installed\n"
+            "page        not built, because node or npm was missing'\n"
+        )
+        program.chmod(0o755)
+        done = self.run_it(PROJECT / "tools/installed", self.root / "prefix", "lib")
+        self.assertEqual(
+            done.stdout.splitlines()[1:3],
+            [
+                "left out: python (not installed)",
+                "left out: page (not built, because node or npm was missing)",
+            ],
+        )
 
 
 class Wrap(Tools):
