@@ -307,6 +307,12 @@ static void free_hub(struct hub *h)
     }
     free(h->nodes);
     map_free(&h->by_host);
+    for (struct map_slot *s = map_next(&h->by_via, NULL); s; s = map_next(&h->by_via, s)) {
+        struct behind *b = (struct behind *)(uintptr_t)s->value;
+        free((char *)b->via.data);
+        free(b);
+    }
+    map_free(&h->by_via);
     free((char *)h->host.data);
     free((char *)h->job.data);
     pthread_cond_destroy(&h->changed);

@@ -33,7 +33,8 @@ enum { HUB_REPORTERS_MAX = 4 };
 
 // A node stays in the list until the hub is destroyed.
 struct node {
-    struct str host, via; // malloc'd
+    struct str host, via;    // malloc'd
+    struct list_link of_via; // in the list of hub.by_via
     bool expected, excluded, relay;
     struct peer *peer; // NULL: not connected
     uint64_t session, attempt;
@@ -47,6 +48,12 @@ struct node {
     unsigned reporter_count;
     bool more_reporters;   // more relays have reported this node than fit the array
     bool reports_too_many; // only of a relay: it has reported more nodes than the hub has room for
+};
+
+// The nodes behind a relay.
+struct behind {
+    struct str via;         // malloc'd
+    struct list_link nodes; // oldest first
 };
 
 struct hub {
@@ -67,6 +74,7 @@ struct hub {
     struct node **nodes;
     size_t node_count, node_capacity;
     struct map by_host; // host → index into nodes
+    struct map by_via;  // host → struct behind
     uint64_t session;
     struct hub_clients clients;
     struct host_index_listener host_listener;
@@ -87,6 +95,9 @@ struct node *hub_get_node(struct hub *h, struct str host);
 
 // Returns the node with this name, or NULL if it is unknown.
 struct node *hub_find_node(const struct hub *h, struct str host);
+
+// Returns the list of the nodes behind this relay, or NULL: there is none.
+struct list_link *hub_nodes_behind(const struct hub *h, struct str relay);
 
 // Makes a copy with a terminating NUL, which the caller frees. Returns false if memory is
 // exhausted.

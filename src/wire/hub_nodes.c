@@ -43,9 +43,45 @@ struct node *hub_get_node(struct hub *h, struct str host)
         free(n);
         return NULL;
     }
+    list_init(&n->of_via);
     *index = n->index = h->node_count;
     h->nodes[h->node_count++] = n;
     return n;
+}
+
+struct list_link *hub_nodes_behind(const struct hub *h, struct str relay)
+{
+    const uint64_t *known = map_get(&h->by_via, relay);
+    return known ? &((struct behind *)(uintptr_t)*known)->nodes : NULL;
+}
+
+// Puts the node behind the relay `via` (empty: behind none). Returns 0 or -ENOMEM; then nothing has
+// changed.
+static int put_behind(struct hub *h, struct node *n, struct str via)
+{
+    struct list_link *nodes = via.size ? hub_nodes_behind(h, via) : NULL;
+    struct str copy = {0};
+    if (via.size && !nodes) {
+        struct behind *b = calloc(1, sizeof *b);
+        uint64_t *value =
+            b && hub_copy_text(&b->via, via) ? map_add(&h->by_via, b->via, NULL) : NULL;
+        if (!value) {
+            free(b ? (char *)b->via.data : NULL);
+            free(b);
+            return -ENOMEM;
+        }
+        *value = (uintptr_t)b;
+        nodes = &b->nodes;
+        list_init(nodes);
+    }
+    if (via.size && !hub_copy_text(&copy, via))
+        return -ENOMEM;
+    free((char *)n->via.data);
+    n->via = copy;
+    list_remove(&n->of_via);
+    if (nodes)
+        list_append(nodes, &n->of_via);
+    return 0;
 }
 
 // ---- functions about nodes for other threads ----
@@ -60,13 +96,11 @@ static void expect(void *user)
 {
     struct expect *x = user;
     struct node *n = hub_get_node(x->hub, x->host);
-    struct str via = {0};
-    if (!n || (x->via.size && !hub_copy_text(&via, x->via))) {
-        x->result = !n && x->hub->node_count == HUB_NODES_MAX ? -E2BIG : -ENOMEM;
+    x->result = !n && x->hub->node_count == HUB_NODES_MAX ? -E2BIG
+                : n                                       ? put_behind(x->hub, n, x->via)
+                                                          : -ENOMEM;
+    if (x->result)
         return;
-    }
-    free((char *)n->via.data);
-    n->via = via;
     n->expected = true;
     n->excluded = false;
     host_index_changed(x->hub, n);

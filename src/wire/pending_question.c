@@ -67,9 +67,12 @@ static size_t name_behind(struct pending_question *a, struct str host, enum wire
                           unsigned depth)
 {
     size_t named = 0;
-    for (size_t i = 0; i < a->hub->node_count; i++) {
-        const struct node *n = a->hub->nodes[i];
-        if (!n->expected || n->excluded || n->peer || n->via.size == 0 || !str_eq(n->via, host))
+    struct list_link *nodes = hub_nodes_behind(a->hub, host);
+    if (!nodes)
+        return 0;
+    LIST_EACH (link, nodes) {
+        const struct node *n = LIST_OF(link, struct node, of_via);
+        if (!n->expected || n->excluded || n->peer)
             continue;
         if (may_hold(a, n)) {
             name_missing(a, n->host, reason, STR("its relay is missing"));

@@ -114,9 +114,67 @@ static void moved_elements_follow_the_existing_ones(void **state)
         }
 }
 
+// ---- a loop that GCC 12 gets wrong if the links obey strict aliasing ----
+
+struct page {
+    struct list_link in_clock;
+    size_t used, found;
+    int number;
+};
+
+struct clock {
+    size_t bytes;
+    struct list_link pages;
+};
+
+static int evicted = -1;
+
+__attribute__((noinline)) static void evict(struct clock *c, struct page *p)
+{
+    list_remove(&p->in_clock);
+    evicted = p->number;
+    c->bytes = 0;
+}
+
+static void turn(struct clock *c)
+{
+    for (;;) {
+        struct page *oldest = LIST_OF(c->pages.next, struct page, in_clock);
+        if (oldest->found < oldest->used / 2) {
+            evict(c, oldest);
+            return;
+        }
+        oldest->found = 0;
+        list_remove(&oldest->in_clock);
+        list_append(&c->pages, &oldest->in_clock);
+    }
+}
+
+__attribute__((noinline)) static void make_room(struct clock *c)
+{
+    while (c->bytes > 100 && !list_empty(&c->pages))
+        turn(c);
+}
+
+static void the_first_moves_to_the_end(void **state)
+{
+    (void)state;
+    struct clock c = {.bytes = 101};
+    struct page pages[3] = {
+        {.number = 0, .used = 100, .found = 100}, {.number = 1, .used = 100}, {.number = 2}};
+    list_init(&c.pages);
+    for (int i = 0; i < 3; i++)
+        list_append(&c.pages, &pages[i].in_clock);
+    make_room(&c);
+    assert_int_equal(evicted, 1);
+    assert_ptr_equal(c.pages.next, &pages[2].in_clock);
+    assert_ptr_equal(c.pages.previous, &pages[0].in_clock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_steps),
+                                       cmocka_unit_test(the_first_moves_to_the_end),
                                        cmocka_unit_test(a_link_may_be_removed_during_a_visit),
                                        cmocka_unit_test(moved_elements_follow_the_existing_ones)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,22 +175,57 @@ static void keep_other(struct query_cache *cache, uint64_t block, uint32_t serie
 static void equal_time_stamps_are_kept_once(void **state)
 {
     (void)state;
-    struct query_cache *cache = cache_of(1 << 20);
-    for (uint32_t i = 0; i < 10; i++)
+    struct query_cache *cache = cache_of(64 << 20);
+    // 30 times 8,000 bytes and the time stamps once are a little less than the first chunk.
+    for (uint32_t i = 0; i < 30; i++)
         decoded_keep(cache, 1, i, zeros_t, zeros_v, 1000);
-    assert_in_range(query_cache_bytes(cache), 11 * 8000, 11 * 8000 + 11 * 200);
+    assert_int_equal(query_cache_bytes(cache), 256 << 10);
     const struct decoded_entry *first = decoded_find(cache, 1, 0),
-                               *last = decoded_find(cache, 1, 9);
+                               *last = decoded_find(cache, 1, 29);
     assert_ptr_equal(first->t_ns, last->t_ns);
     assert_ptr_not_equal(first->values, last->values);
-    // They stay as long as an entry refers to them.
-    for (uint32_t i = 0; i < 9; i++)
-        keep_other(cache, 1, i, 10);
+    keep_other(cache, 1, 0, 1000);
+    const struct decoded_entry *other = decoded_find(cache, 1, 0);
+    assert_ptr_not_equal(first->t_ns, other->t_ns);
+    assert_true(other->t_ns[999] != 0);
+    decoded_release(cache, other);
+    // They stay as long as an entry is in use.
+    query_cache_shrink(cache, SIZE_MAX);
+    assert_null(decoded_find(cache, 1, 1));
     decoded_release(cache, first);
     assert_true(last->t_ns[999] == 0);
+    assert_true(query_cache_bytes(cache) > 0);
     decoded_release(cache, last);
-    keep_other(cache, 1, 9, 10);
-    assert_true(query_cache_bytes(cache) < 10 * 500);
+    assert_int_equal(query_cache_bytes(cache), 0);
+    query_cache_destroy(cache);
+}
+
+// Chunks of nine entries each.
+static void the_oldest_chunk_goes_first(void **state)
+{
+    (void)state;
+    struct query_cache *cache = cache_of(16 * 16384);
+    unsigned asked_for = 5, found = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        keep_other(cache, 1, i, 100);
+        assert_true(query_cache_bytes(cache) <= 16 * 16384);
+        for (uint32_t k = 0; k < asked_for && k < i; k++) {
+            const struct decoded_entry *e = decoded_find(cache, 1, k);
+            assert_non_null(e); // more than half of its chunk is requested all the time
+            assert_true(e->t_ns[99] != 0 && e->values[99] == 0);
+            decoded_release(cache, e);
+        }
+    }
+    bool before = false;
+    for (uint32_t i = asked_for + 4; i < 1000; i++) {
+        const struct decoded_entry *e = decoded_find(cache, 1, i);
+        assert_true(e || !before);
+        before = e != NULL;
+        found += e != NULL;
+        if (e)
+            decoded_release(cache, e);
+    }
+    assert_in_range(found, 14 * 9 - 9, 15 * 9);
     query_cache_destroy(cache);
 }
 
@@ -226,33 +261,49 @@ static void the_oldest_goes_first(void **state)
     query_cache_destroy(cache);
 }
 
+struct used {
+    struct query_cache *cache;
+    uint32_t series;
+};
+
 static void *use_it(void *user)
 {
-    struct query_cache *cache = user;
+    const struct used *u = user;
     for (uint32_t i = 0; i < 20000; i++) {
-        uint32_t series = i * 7 % 12;
-        const struct decoded_entry *e = decoded_find(cache, 1, series);
-        if (e && e->values[e->count - 1] != 0)
+        uint32_t series = i * 7 % u->series;
+        const struct decoded_entry *e = decoded_find(u->cache, 1, series);
+        if (e && (e->values[e->count - 1] != 0 || e->t_ns[e->count - 1] != 0))
             abort();
         if (e)
-            decoded_release(cache, e);
+            decoded_release(u->cache, e);
         else
-            decoded_keep(cache, 1, series, zeros_t, zeros_v, 1 + i % 3 * 40);
+            decoded_keep(u->cache, 1, series, zeros_t, zeros_v, 1 + i % 3 * 40);
+        if (i % 1000 == 0)
+            query_cache_shrink(u->cache, 1000);
     }
     return NULL;
+}
+
+static void use_in_threads(size_t bytes, uint32_t series)
+{
+    struct used u = {cache_of(bytes), series};
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_it, &u), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(query_cache_bytes(u.cache) <= bytes);
+    query_cache_shrink(u.cache, SIZE_MAX);
+    assert_int_equal(query_cache_bytes(u.cache), 0);
+    query_cache_destroy(u.cache);
 }
 
 static void several_threads(void **state)
 {
     (void)state;
-    struct query_cache *cache = cache_of(8000);
-    pthread_t threads[4];
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, use_it, cache), 0);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
-    assert_true(query_cache_bytes(cache) <= 8000);
-    query_cache_destroy(cache);
+    use_in_threads(8000, 12);        // a chunk for each larger entry
+    use_in_threads(16 * 3000, 200);  // some entries in each chunk
+    use_in_threads(8 << 20, 100000); // all fit
 }
 
 int main(void)
@@ -262,6 +313,7 @@ int main(void)
         cmocka_unit_test(answers_do_not_depend_on_the_cache),
         cmocka_unit_test(cached_points_count_against_the_account),
         cmocka_unit_test(the_oldest_goes_first),
+        cmocka_unit_test(the_oldest_chunk_goes_first),
         cmocka_unit_test(equal_time_stamps_are_kept_once),
         cmocka_unit_test(several_threads),
     };
