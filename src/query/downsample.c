@@ -19,6 +19,7 @@ struct folding {
     bool open;      // there is a current bucket
     size_t k;       // index of the current bucket
     int64_t border; // end of the current bucket, exclusive
+    size_t length;  // points of the last piece of a bucket: a guess for the next one
     struct query_fold_state state;
 };
 
@@ -144,17 +145,19 @@ static int fold_points(struct folding *f, const int64_t *t, const double *v, siz
 {
     size_t buckets = f->g->count < n ? f->g->count : n;
     int r = query_points_reserve(f->c, f->out, buckets + 2);
-    size_t length = 0;
-    for (size_t i = 0; i < n && r == 0; i += length) {
+    for (size_t i = 0; i < n && r == 0;) {
         bool fresh = !f->open || t[i] >= f->border;
         go_to(f, t[i]);
-        if (fresh && length > 0 && f->fold && f->g->times)
-            i = fold_equal_buckets(f, t, v, i, n, length);
-        length = count_before(t + i, n - i, f->border, length);
+        if (fresh && f->length > 0 && f->fold && f->g->times)
+            i = fold_equal_buckets(f, t, v, i, n, f->length);
+        size_t piece = count_before(t + i, n - i, f->border, f->length);
         if (f->fold)
-            f->fold->span(&f->state, v + i, length);
+            f->fold->span(&f->state, v + i, piece);
         else
-            r = gather(f, v + i, length);
+            r = gather(f, v + i, piece);
+        i += piece;
+        // A piece that the run's end cuts is no guess.
+        f->length = i < n || piece > f->length ? piece : f->length;
     }
     return r;
 }

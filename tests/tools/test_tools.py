@@ -121,9 +121,10 @@ class Results(Tools):
     def test_all_passed(self):
         self.write("meson.build", "project('x')\ntest('one', find_program('true'))\n")
         self.run_it("meson", "setup", "a build")
-        self.run_it("meson", "test", "--num-processes", "1", "-C", "a build")
+        for log in ("testlog", "testlog-unit"):
+            self.run_it("meson", "test", "--num-processes", "1", "-C", "a build", "--logbase", log)
         done = self.run_it(PROJECT / "tools/test-results", "a build")
-        self.assertEqual((done.returncode, done.stdout), (0, "1 passed, 0 failed, 0 skipped\n"))
+        self.assertEqual((done.returncode, done.stdout), (0, "2 passed, 0 failed, 0 skipped\n"))
 
 
 class Make(Tools):
