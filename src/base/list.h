@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// GCC 12 at -O2 reads the head's `next` only once in a loop that moves the first element to the end,
-// because it takes the links of an element and of the head for different objects (its pass
+// GCC 12 at -O2 reads the head's `next` only once in a loop that moves the first element to the
+// end, because it takes the links of an element and of the head for different objects (its pass
 // tree-loop-im, by strict aliasing). With may_alias it reads it each time.
 struct __attribute__((may_alias)) list_link {
     struct list_link *next, *previous;

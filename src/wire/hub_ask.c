@@ -2,8 +2,8 @@
 // caller takes them out.
 //
 // The caller takes a record faster than the loop reads one. If each record woke it, both threads
-// would spend more time on that than on 1,000 small answers. So the caller sleeps until many records
-// are there, or GATHER_NS, or the end.
+// would spend more time on that than on 1,000 small answers. So the caller sleeps until many
+// records are there, or GATHER_NS, or the end.
 #include "wire/hub_internal.h"
 #include "wire/pending_question.h"
 
