@@ -21,6 +21,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process_memory.h"
+#include "ingest/lines_split.h"
+#include "wire/collector_line.h"
+#include "wire/ended_line.h"
 #include "wire/host_set.h"
 
 #include <errno.h>
@@ -57,6 +60,9 @@ static const int end_signals[END_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
 
 struct agent {
     struct parts parts;
+    struct lines_split control_lines;
+    // of the command, once it has ended; pid is 0 before
+    uint64_t ended_pid, ended_us;
     struct connections *connections;
     struct scripts *scripts;
     struct collectors *collectors;
@@ -231,8 +237,21 @@ static void on_signal(uv_signal_t *handle, int number)
     stop(handle->data);
 }
 
-// Reads collectors from the control descriptor. When the launcher closes the other end, the agent
-// ends.
+static void take_control_line(void *user, struct str line, bool too_long)
+{
+    struct agent *a = user;
+    struct str rest = line, verb = str_word(&rest), pid = {0};
+    if (too_long)
+        return;
+    if (str_eq(verb, STR(COLLECTOR_VERB)))
+        collectors_take(a->collectors, rest);
+    else if (str_eq(verb, STR(ENDED_VERB)) &&
+             (pid = str_word(&rest),
+              !str_to_u64(pid, &a->ended_pid) || !str_to_u64(str_trim(rest), &a->ended_us)))
+        a->ended_pid = 0;
+}
+
+// When the launcher closes the other end of the control descriptor, the agent ends.
 static void on_control(uv_poll_t *poll, int status, int events)
 {
     struct agent *a = poll->data;
@@ -240,7 +259,8 @@ static void on_control(uv_poll_t *poll, int status, int events)
     (void)events;
     ssize_t got = read(a->parts.options->control_fd, piece, sizeof piece);
     if (got > 0)
-        collectors_feed(a->collectors, (struct str){piece, (size_t)got});
+        lines_split_feed(&a->control_lines, (struct str){piece, (size_t)got}, COLLECTOR_LINE_MAX,
+                         take_control_line, a);
     if (status < 0 || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         stop(a);
 }
@@ -272,6 +292,8 @@ static void finish(struct agent *a)
            clock_monotonic_ns() < until)
         ;
     rows_take(&a->parts, a->connections, INT64_MAX);
+    if (a->ended_pid)
+        collect_ended(a->parts.collect, a->ended_pid, (double)a->ended_us / 1e6);
     self_metrics_be_due(a->parts.own); // this makes the last row of the agent's own metrics final
     sampler_take(a->parts.sampler, clock_realtime_ns());
     rows_take(&a->parts, a->connections, INT64_MAX);
@@ -382,6 +404,7 @@ static int close_all(struct agent *a, struct error *e)
     }
     agent_connections_destroy(a->connections);
     collectors_destroy(a->collectors);
+    lines_split_free(&a->control_lines);
     scripts_destroy(a->scripts);
     return parts_close(&a->parts, e);
 }

@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "collect/gpu_list.h"
-#include "ingest/lines_split.h"
 #include "wire/collector_line.h"
 
 #include <errno.h>
@@ -28,7 +27,6 @@ struct gpu {
 struct collectors {
     uv_loop_t *loop;
     struct scripts *scripts;
-    struct lines_split control;
     struct collector collectors[COLLECTORS_MAX];
 
     uv_poll_t list;
@@ -188,13 +186,11 @@ static bool is_called(const struct collector *c, struct str name)
     return c->line && str_eq(str_word(&rest), name);
 }
 
-static void take_line(void *user, struct str line, bool too_long)
+void collectors_take(struct collectors *all, struct str line)
 {
-    struct collectors *all = user;
-    struct str rest = line, verb = str_word(&rest);
-    if (too_long || !str_eq(verb, STR(COLLECTOR_VERB)) || all->finishing)
+    struct str rest = line, definition = str_trim(rest), name = str_word(&rest), value;
+    if (all->finishing)
         return;
-    struct str definition = str_trim(rest), name = str_word(&rest), value;
     struct collector *free_one = NULL;
     for (size_t i = 0; i < COLLECTORS_MAX; i++) {
         if (is_called(&all->collectors[i], name))
@@ -224,11 +220,6 @@ struct collectors *collectors_create(uv_loop_t *loop, struct scripts *scripts)
     return all;
 }
 
-void collectors_feed(struct collectors *all, struct str piece)
-{
-    lines_split_feed(&all->control, piece, COLLECTOR_LINE_MAX, take_line, all);
-}
-
 void collectors_finish(struct collectors *all)
 {
     if (!all)
@@ -243,7 +234,6 @@ void collectors_destroy(struct collectors *all)
         return;
     for (size_t i = 0; i < COLLECTORS_MAX; i++)
         free(all->collectors[i].line);
-    lines_split_free(&all->control);
     buf_free(&all->listed);
     free(all);
 }

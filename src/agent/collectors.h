@@ -22,9 +22,8 @@ struct collectors;
 // `scripts` must outlive the result. Returns NULL if memory is exhausted.
 struct collectors *collectors_create(uv_loop_t *loop, struct scripts *scripts);
 
-// Handles the next bytes of the control descriptor. Ignores lines that are not about collectors,
-// and logs malformed ones.
-void collectors_feed(struct collectors *c, struct str piece);
+// Takes a line of the control descriptor, without its verb. Logs a malformed one.
+void collectors_take(struct collectors *c, struct str line);
 
 // Stops waiting for the list of GPUs. scripts_finish ends the processes. Run the loop until it is
 // empty before collectors_destroy. NULL is allowed for both.

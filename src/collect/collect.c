@@ -350,6 +350,15 @@ int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
     return given;
 }
 
+void collect_ended(struct collect *c, uint64_t pid, double seconds)
+{
+    for (size_t i = 0; i < collect_set_count(c); i++) {
+        struct source *s = c->slots[c->open[i]].source;
+        if (s->kind->ended)
+            s->kind->ended(s, pid, seconds);
+    }
+}
+
 bool collect_hangs(const struct collect *c, size_t set, struct str *part)
 {
     const struct slot *slot = &c->slots[c->open[set]];

@@ -90,6 +90,10 @@ void collect_get_set(const struct collect *c, size_t set, struct collect_set *ou
 // hangs, and the other sources continue). `t_ns` is the sampling instant.
 int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values);
 
+// The job's command has ended and was waited for; `seconds` is its processor time and that of its
+// children. Only the last sample may follow, which reads everything, whatever it costs.
+void collect_ended(struct collect *c, uint64_t pid, double seconds);
+
 // Whether a part of the set hung at its last sample, and has hung for silence_ns. *part (may be
 // NULL) is the part, "" for all of the set, valid until the next sample.
 bool collect_hangs(const struct collect *c, size_t set, struct str *part);

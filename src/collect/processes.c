@@ -30,7 +30,8 @@
 //
 // The processor time is a counter: it adds the time that each process used since its last reading,
 // so the end of a process does not decrease it. It also adds the time of ended children that no
-// reading has seen (waited_children.h).
+// reading has seen (waited_children.h), and at the end of the job the time of its command since the
+// last reading, which the launcher has waited for.
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -44,6 +45,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -86,6 +88,10 @@ struct processes {
     uint64_t walks, threads, last_pid; // of loadavg at the last walk
     bool valid;                        // the last walk succeeded
     bool unsure;                       // a process of ours may still turn out to belong to the job
+    // the process of the job that ended last as a child of the launcher, and its counted ticks
+    uint64_t gone_pid, gone_ticks;
+    bool ended; // the job's command has ended: this is the last sample
+    int64_t first_ns;
     struct process_choice choice;
     int64_t cost_ns; // of the samples so far
     unsigned samples;
@@ -100,12 +106,16 @@ static int64_t cpu_time_ns(void)
 }
 
 // The pause after work that began at begun_ns and ends now: `share` times the processor time that
-// it took, at most PERIOD_MAX_NS. If the user has set a rate, there is no pause.
+// it took, at most PERIOD_MAX_NS, and at most the age of the source, so that a short job has some
+// values. If the user has set a rate, there is no pause.
 static int64_t wait_after(const struct source *s, int64_t begun_ns, int share)
 {
+    const struct processes *p = s->state;
     if (s->rate_fixed)
         return 0;
-    int64_t wait = (cpu_time_ns() - begun_ns) * share;
+    int64_t wait = (cpu_time_ns() - begun_ns) * share, age = s->instant_ns - p->first_ns;
+    if (age >= 0 && wait > age) // negative: the clock stepped back
+        wait = age;
     return wait < PERIOD_MAX_NS ? wait : PERIOD_MAX_NS;
 }
 
@@ -219,6 +229,13 @@ static void take_over(struct processes *p, size_t count)
     if (!ascending) // only a recorded tree has another order
         qsort(p->now, count, sizeof *p->now, process_by_pid);
     waited_children_pass_on(p->last, p->last_count, p->now, count);
+    for (size_t i = 0; i < p->last_count; i++) {
+        const struct process *process = &p->last[i];
+        if (!process->listed && process->of_job && process->parent == (uint64_t)getppid()) {
+            p->gone_pid = process->pid;
+            p->gone_ticks = waited_children_counted(process);
+        }
+    }
     for (size_t i = 0; i < p->last_count; i++)
         close_files(p, &p->last[i]); // of processes that are gone; the others' files were moved
     struct process *list = p->last;
@@ -435,9 +452,12 @@ static void put_details(struct source *s, double *values)
     for (int group = OWN; group <= (p->job.text[0] ? JOB : OWN); group++) {
         if (sums[group].read + sums[group].gone < p->count[group])
             continue; // an incomplete sum is missing
-        source_put(s, values, group_rows[group].threads, (double)sums[group].threads);
-        source_put(s, values, group_rows[group].resident,
-                   (double)sums[group].pages * p->page_bytes);
+        // After the end of the job, the memory of no process is no value.
+        if (sums[group].read || !p->ended) {
+            source_put(s, values, group_rows[group].threads, (double)sums[group].threads);
+            source_put(s, values, group_rows[group].resident,
+                       (double)sums[group].pages * p->page_bytes);
+        }
         source_put(s, values, group_rows[group].cpu,
                    (double)p->ticks_total[group] / p->ticks_per_second);
     }
@@ -485,7 +505,8 @@ static int processes_sample(struct source *s, double *values)
     int64_t now = s->instant_ns, begun = s->rate_fixed ? cpu_time_ns() : 0;
     bool unchanged = is_unchanged(p, s) && p->valid && !p->unsure && now >= p->walked_ns &&
                      now < p->walked_ns + WALK_MAX_NS;
-    bool walks = !unchanged && is_due(now, p->walk_due_ns);
+    bool walks = !unchanged && (p->ended || is_due(now, p->walk_due_ns));
+    p->first_ns = p->first_ns ? p->first_ns : now;
     s->reason[0] = 0; // without /proc/loadavg every sample walks
     int failed = walks ? walk(s) : 0;
     if (failed)
@@ -494,7 +515,7 @@ static int processes_sample(struct source *s, double *values)
         p->valid = false; // until the next walk
     for (int group = OWN; p->valid && group <= (p->job.text[0] ? JOB : OWN); group++)
         source_put(s, values, group_rows[group].processes, (double)p->count[group]);
-    bool details = p->valid && is_due(now, p->details_due_ns);
+    bool details = p->valid && (p->ended || is_due(now, p->details_due_ns));
     if (details)
         put_details(s, values);
     if (s->tagged_rows && p->job.text[0])
@@ -502,6 +523,27 @@ static int processes_sample(struct source *s, double *values)
     if (s->rate_fixed)
         say_cost(s, cpu_time_ns() - begun);
     return 0;
+}
+
+// Counts the time of the command since its last reading. If the command has left the list, or no
+// reading has seen it, only the job's sum lacks its time: the launcher, which has waited for it, is
+// one of our own processes.
+static void processes_ended(struct source *s, uint64_t pid, double seconds)
+{
+    struct processes *p = s->state;
+    uint64_t all = (uint64_t)llround(seconds * p->ticks_per_second);
+    struct process *process = waited_children_find(p->last, p->last_count, pid);
+    bool counts = process && process->ours && process->start;
+    uint64_t counted = counts               ? waited_children_counted(process)
+                       : pid == p->gone_pid ? p->gone_ticks
+                                            : 0;
+    uint64_t more = all > counted ? all - counted : 0;
+    p->ended = true;
+    p->ticks_total[JOB] += more;
+    if (!counts)
+        return;
+    p->ticks_total[OWN] += more;
+    process->credited += more;
 }
 
 static void processes_close(struct source *s)
@@ -542,6 +584,7 @@ const struct source_kind source_processes = {
     .open = processes_open,
     .sample = processes_sample,
     .close = processes_close,
+    .ended = processes_ended,
     .keys = {"pid", "command"},
     .tagged_from = METRIC_PROCESS_CPU,
     .tagged_to = METRIC_PROCESS_WRITE,

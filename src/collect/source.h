@@ -38,6 +38,9 @@ struct source_kind {
 
     void (*close)(struct source *s);
 
+    // See collect_ended. NULL for most kinds, and for those with `apart`.
+    void (*ended)(struct source *s, uint64_t pid, double seconds);
+
     // For a kind with own_series that sets s->changed in `sample`: rebuilds its series for later
     // samples. NULL: the kind never sets it.
     int (*remake)(struct source *s);

@@ -12,13 +12,13 @@ uint64_t waited_children_count(struct process *process, uint64_t waited)
     return fresh;
 }
 
-static struct process *find(const struct process *list, size_t count, uint64_t pid)
+struct process *waited_children_find(struct process *list, size_t count, uint64_t pid)
 {
     const struct process wanted = {.pid = pid};
     return count ? bsearch(&wanted, list, count, sizeof *list, process_by_pid) : NULL;
 }
 
-void waited_children_pass_on(const struct process *last, size_t last_count, struct process *now,
+void waited_children_pass_on(struct process *last, size_t last_count, struct process *now,
                              size_t now_count)
 {
     for (size_t i = 0; i < last_count; i++) {
@@ -27,10 +27,11 @@ void waited_children_pass_on(const struct process *last, size_t last_count, stru
             continue;
         uint64_t parent = ended->parent;
         for (int depth = 0; depth < ANCESTORS_MAX; depth++) {
-            struct process *living = find(now, now_count, parent);
-            const struct process *gone = living ? NULL : find(last, last_count, parent);
+            struct process *living = waited_children_find(now, now_count, parent);
+            const struct process *gone =
+                living ? NULL : waited_children_find(last, last_count, parent);
             if (living && living->ours)
-                living->inherited += ended->ticks + ended->inherited + ended->credited;
+                living->inherited += waited_children_counted(ended);
             if (!gone || !gone->ours)
                 break;
             parent = gone->parent;

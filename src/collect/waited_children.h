@@ -28,10 +28,19 @@
 // reading and no earlier call has counted.
 uint64_t waited_children_count(struct process *process, uint64_t waited);
 
+// Returns the ticks of the process and its ended children that have been counted.
+static inline uint64_t waited_children_counted(const struct process *process)
+{
+    return process->ticks + process->inherited + process->credited;
+}
+
+// Finds a process in a list that ascends by pid; NULL if it is not there.
+struct process *waited_children_find(struct process *list, size_t count, uint64_t pid);
+
 // Adds the counted time of processes that ended since the last walk (not `listed`) to `inherited`
 // of their nearest living ancestors. Both lists ascend by pid. An ancestor that is not ours, or no
 // longer known, does not count its children, so there is nothing to pass on.
-void waited_children_pass_on(const struct process *last, size_t last_count, struct process *now,
+void waited_children_pass_on(struct process *last, size_t last_count, struct process *now,
                              size_t now_count);
 
 #endif

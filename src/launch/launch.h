@@ -39,7 +39,10 @@ struct launch {
     bool up;         // the start is complete, so addresses can be published
     pid_t command;   // 0 before it starts and after it has ended
     int command_status;
-    int64_t ended_ns;   // CLOCK_MONOTONIC
+    int64_t ended_ns; // CLOCK_MONOTONIC
+    // of the command that ended last; 0: none has
+    pid_t ended_pid;
+    uint64_t ended_us;  // processor time of the command and its children
     int interrupted;    // a signal that arrived before the command started
     bool hurry;         // the user does not want to wait for the end of the agent
     bool end_requested; // the command was asked to end, so it is not started again

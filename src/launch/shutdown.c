@@ -5,7 +5,9 @@
 #include "launch/descendants.h"
 #include "launch/folder.h"
 #include "launch/supervisor.h"
+#include "wire/ended_line.h"
 
+#include <inttypes.h>
 #include <signal.h>
 
 enum {
@@ -80,6 +82,8 @@ static void stop_tunnel(struct launch *l)
 
 void shutdown_telemetry(struct launch *l, bool keep)
 {
+    if (l->ended_pid && l->agent.child.state == CHILD_READY)
+        child_tell(&l->agent.child, ENDED_VERB " %d %" PRIu64, (int)l->ended_pid, l->ended_us);
     agent_process_stop(&l->agent);
     if (keep)
         gather(l);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,11 +156,17 @@ void supervisor_publish(struct launch *l)
         log_warning("%s", e.text);
 }
 
+static uint64_t microseconds(struct timeval t)
+{
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
 static void reap(struct launch *l)
 {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+    struct rusage used;
+    while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED, &used)) > 0) {
         bool stopped = WIFSTOPPED(status);
         if (pid == l->command && stopped) {
             // Ctrl-Z: the launcher stops, too, because the shell waits for it. Without a terminal
@@ -174,6 +181,8 @@ static void reap(struct launch *l)
             l->command = 0;
             l->command_status = status;
             l->ended_ns = clock_monotonic_ns();
+            l->ended_pid = pid;
+            l->ended_us = microseconds(used.ru_utime) + microseconds(used.ru_stime);
             l->job.end_ns = clock_realtime_ns();
         } else if (!stopped && pid == l->agent.child.pid && child_runs(&l->agent.child)) {
             child_reaped(&l->agent.child, status);

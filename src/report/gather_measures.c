@@ -69,6 +69,7 @@ static unsigned brief_queries(const struct gather *g, enum report_measure_id id)
     case REPORT_MEMORY:
         return PEAK | BUCKETS;
     case REPORT_JOB_CPU:
+        return MEAN | PEAK | BUCKETS;
     case REPORT_CGROUP_THROTTLED:
     case REPORT_PRESSURE_IO:
     case REPORT_GPU:
@@ -258,6 +259,10 @@ static bool finish(struct gather *g, const struct measure_request *request, stru
         lines[i] = t->all[i].line;
         if (!request->counter)
             continue;
+        // This counter begins with 0 when the job begins, so its value also has the time before
+        // the first sample.
+        if (m == &r->measures[REPORT_JOB_CPU] && lines[i].reached >= 0)
+            lines[i].total = lines[i].reached;
         lines[i].mean = lines[i].total / report_seconds(r);
         // Its rate would be too low.
         if (r->is_cut && r->bucket_count > 1)

@@ -9,6 +9,7 @@
 #define SONDE_REPORT_REPORT_H
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/str.h"
 
 #include <math.h>
@@ -216,9 +217,14 @@ struct report {
     size_t finding_count;
 };
 
+// The length of the run, if there are data of all of it; otherwise of the range of the statistics,
+// which has whole seconds. That is too long for means of a run of a second.
 static inline double report_seconds(const struct report *r)
 {
-    return (double)(r->to_ns - r->from_ns) / 1e9;
+    int64_t range_ns = r->to_ns - r->from_ns, run_ns = r->end_ns - r->start_ns;
+    int64_t apart_ns = run_ns > range_ns ? run_ns - range_ns : range_ns - run_ns;
+    bool known = r->ended && run_ns > 0 && apart_ns < 2 * (r->sample_ns + NS_PER_S);
+    return (double)(known ? run_ns : range_ns) / 1e9;
 }
 
 // Writes the `sonde query` command for a finding, quoted for a shell. Writes nothing if the finding

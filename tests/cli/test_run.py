@@ -137,6 +137,33 @@ class Python(Place):
         self.assertEqual(result.stdout, "ours prog.py\n")
 
 
+BUSY = """
+import os, subprocess, sys, time
+if len(sys.argv) > 1:
+    subprocess.run([sys.executable, __file__], check=True)
+while time.process_time() < 0.3: pass
+print(sum(os.times()[:4]))
+"""
+
+
+class ProcessorTime(Place):
+    def test_a_command_that_is_shorter_than_a_sample(self):
+        """The job's processor time has what the command used after its last sample, and the report
+        has what it used before the first one."""
+        (self.root / "busy.py").write_text(BUSY)
+        done = self.sonde("run", "-q", "--", sys.executable, self.root / "busy.py", "with a child")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        used = float(done.stdout.splitlines()[-1])
+        counted = json.loads(self.sonde("query", "--json", "max:0all-max:job_cpu_seconds_total", "last").stdout)
+        [seconds] = counted[0]["dps"].values()
+        # The kernel counts in hundredths; the end of an interpreter comes after its last print.
+        self.assertGreater(seconds, used - 0.02)
+        self.assertLess(seconds, used + 0.3)
+        report = json.loads(self.sonde("report", "--json", "last").stdout)
+        [cpu] = [use for use in report["use"] if use["resource"] == "cpu"]
+        self.assertAlmostEqual(cpu["mean"] * (report["end_ns"] - report["start_ns"]) / 1e9, seconds, 6)
+
+
 class Recording(Place):
     def test_the_base_folder_stays(self):
         """Otherwise another user could make the folder after a run, and take the next run's place

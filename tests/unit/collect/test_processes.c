@@ -321,6 +321,60 @@ static void ended_children_are_counted_once(void **state)
     tree_free(&t);
 }
 
+static void write_child_of(struct tree *t, int pid, int parent, int ticks, int waited)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "proc/%d/stat", pid);
+    snprintf(text, sizeof text, "%d (x) S %d 1 1 0 -1 0 0 0 0 0 %d 0 %d 0 20 0 1 0 %d 1000 1 1\n",
+             pid, parent, ticks, waited, pid);
+    tree_write(t, path, text);
+}
+
+// The command works on after its last reading, and ends. What the launcher tells completes the sum,
+// whether the last walk has seen the command, an earlier one has, or none.
+static void the_end_of_the_command_is_counted(void **state)
+{
+    (void)state;
+    enum { NEVER_SEEN, SEEN, GONE, CASES };
+    uint64_t random = test_seed(11);
+    for (int i = 0; i < 30 * (int)test_rounds(); i++) {
+        int launcher = (int)getppid(), command = launcher + 1, which = i % CASES;
+        int own_ticks = 3 + (int)(test_random(&random) % 10),
+            read = 1 + (int)(test_random(&random) % 200),
+            waited = (int)(test_random(&random) % 100), more = (int)(test_random(&random) % 300);
+        int all = read + waited + more;
+        char path[32];
+        struct tree t;
+        tree_make(&t);
+        write_child_of(&t, launcher, 1, own_ticks, 0);
+        struct probe p = probe_make_with(t.root, 2, getuid(), "j1", NULL);
+        int64_t t_ns = 1000 * SECOND;
+        if (which == NEVER_SEEN)
+            probe_sample(&p, "processes", t_ns);
+        write_child_of(&t, command, launcher, read, waited);
+        ENVIRON(command, "SONDE_JOB=j1");
+        if (which != NEVER_SEEN) {
+            probe_sample(&p, "processes", t_ns);
+            assert_true(fabs(own(&p, "job_cpu_seconds_total") * 100 - read - waited) < 0.01);
+        }
+        snprintf(path, sizeof path, "proc/%d", command);
+        tree_remove_all(&t, path);
+        write_child_of(&t, launcher, 1, own_ticks, all);
+        if (which == GONE)
+            probe_sample(&p, "processes", t_ns + 20 * SECOND);
+        collect_ended(p.c, (uint64_t)command, all / 100.);
+        probe_sample(&p, "processes", t_ns + 20 * SECOND + 1);
+        double job = own(&p, "job_cpu_seconds_total") * 100,
+               ours = own(&p, "own_cpu_seconds_total") * 100;
+        if (fabs(job - all) > 0.01 || fabs(ours - all - own_ticks) > 0.01)
+            fail_msg("case %d: %g and %g ticks, not %d and %d", which, job, ours, all,
+                     all + own_ticks);
+        assert_true(store_is_missing(own(&p, "job_resident_bytes")));
+        probe_free(&p);
+        tree_free(&t);
+    }
+}
+
 // `env -i` and setuid programs have no readable environment: a child of the job's process belongs
 // to the job.
 static void children_of_the_job_are_of_the_job(void **state)
@@ -482,9 +536,11 @@ static void details_come_less_often(void **state)
     struct probe p = probe_make(t.root, 2, getuid());
     int64_t t_ns = 1000 * SECOND;
     assert_int_equal(probe_sample(&p, "processes", t_ns), 4);
+    // A short job has values nevertheless.
+    assert_int_equal(probe_sample(&p, "processes", t_ns + SECOND / 2), 4);
     // Opening and reading 300 files takes more than 100 us, so 1/10000 of a processor is reached
     // only after more than a second.
-    assert_int_equal(probe_sample(&p, "processes", t_ns + SECOND / 2), 1);
+    assert_int_equal(probe_sample(&p, "processes", t_ns + SECOND * 8 / 10), 1);
     assert_true(own(&p, "own_processes") == 300);
     assert_true(store_is_missing(own(&p, "own_threads")));
     assert_int_equal(probe_sample(&p, "processes", t_ns + 11 * SECOND), 4);
@@ -510,6 +566,7 @@ int main(void)
         cmocka_unit_test(processes_of_the_job_at_every_sample),
         cmocka_unit_test(processor_time_is_counted_once),
         cmocka_unit_test(ended_children_are_counted_once),
+        cmocka_unit_test(the_end_of_the_command_is_counted),
         cmocka_unit_test(children_of_the_job_are_of_the_job),
         cmocka_unit_test(processes_one_by_one),
         cmocka_unit_test(counts_hold_while_nothing_changes),
