@@ -115,6 +115,8 @@ static void add_snapshot(struct store_snapshot *s, struct summary *out, uint64_t
         out->points += walk(s, id, figure);
         if (str_eq(metric->name, STR("memory_total_bytes")))
             out->memory_total_bytes = fmax(out->memory_total_bytes, last_value(s, id));
+        else if (str_eq(metric->name, STR("job_cpu_seconds_total")))
+            out->job_cpu_seconds += counted(s, id);
         else if (str_eq(metric->name, STR("sonde_dropped_total")))
             *dropped += (uint64_t)counted(s, id);
     }
@@ -199,6 +201,7 @@ int summary_add_file(const char *path, struct summary *out, struct error *e)
     struct store_snapshot *snapshot = store_snapshot_open(reader);
     if (snapshot) {
         uint64_t dropped = 0;
+        out->nodes++;
         add_snapshot(snapshot, out, &dropped);
         store_events(snapshot, INT64_MIN, INT64_MAX, take_event, out);
         store_snapshot_close(snapshot);

@@ -177,7 +177,7 @@ class Recording(Place):
         result = self.sonde("run", "-l", "2", "--", "sh", "-c", 'echo "loss 0.5" | sonde put; sleep 3')
         self.assertEqual(result.returncode, 0, result.stderr)
         (job,) = self.recordings()
-        for line in (r"ran [34]\.\d s; \d+ points in \d+ series, 0 dropped\n", r"CPU mean .* %, peak .* %; memory mean .* of .*\n", f"recorded in {self.runs}/{job}\n",
+        for line in (r"ran [34]\.\d s; \d+ points in \d+ series, 0 dropped\n", r"the job used 0\.\d s of processor time; node: CPU mean .* %, peak .* %; memory mean .* of .*\n", f"recorded in {self.runs}/{job}\n",
                      f"sonde query --list {job}"):
             self.assertRegex(result.stderr, "sonde: .*" + line)
         names = self.names()
