@@ -52,6 +52,19 @@ function random(from) {
   };
 }
 
+test('the labels of an axis differ', () => {
+  const GIB = 2 ** 30;
+  for (const [values, unit, texts] of [
+    [[0, 20, 40], 'percent', ['0 %', '20 %', '40 %']],
+    [[13.5 * GIB, 13.5 * GIB + 2 ** 20, 13.5 * GIB + 2 ** 21], 'bytes', ['13.5 GiB', '13.501 GiB', '13.502 GiB']],
+    [[1e6, 1e6 + 1, 1e6 + 2], '', ['1 M', '1.000001 M', '1.000002 M']],
+    [[0.99999, 0.999995, 1], 'ratio', ['0.99999 ratio', '0.999995 ratio', '1 ratio']],
+    [[41.0001, 41.0002], 'seconds', ['41.0001 s', '41.0002 s']],
+    [[7200, 7201], 'seconds', ['2 h 00 min', '2 h 00 min']],
+  ])
+    assert.deepEqual(format.ticks(values, unit), texts);
+});
+
 test('the time axis leaves out labels where the cross-hair writes its time', () => {
   const drawn = (taken) => {
     const all = [];

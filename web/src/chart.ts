@@ -272,12 +272,13 @@ export class Chart {
     c.textBaseline = 'middle';
     c.textAlign = 'left';
     c.lineJoin = 'round';
-    for (const v of scale.ticks) {
+    const texts = format.ticks(scale.ticks, this.unit);
+    for (const [i, v] of scale.ticks.entries()) {
       const at = y(v);
       if (at < TOP - 2 || at > bottom - 4) continue;
       c.lineWidth = 3;
       c.strokeStyle = theme.ground;
-      const text = format.value(v, this.unit);
+      const text = texts[i]!;
       c.strokeText(text, 2, at - 6);
       c.fillStyle = theme.quiet;
       c.fillText(text, 2, at - 6);

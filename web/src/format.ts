@@ -6,14 +6,14 @@ const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
 const DECIMAL = ['', 'k', 'M', 'G', 'T', 'P'];
 const SMALL = ['', 'm', 'µ', 'n'];
 
-// Three significant digits without an exponent, as 0.123, 1.23, 12.3, 123.
-function digits(value: number): string {
+// Three significant digits, and `more`, without an exponent, as 0.123, 1.23, 12.3, 123.
+function digits(value: number, more: number): string {
   const size = Math.abs(value);
-  const text = size >= 99.95 ? value.toFixed(0) : size >= 9.995 ? value.toFixed(1) : value.toFixed(2);
+  const text = value.toFixed((size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2) + more);
   return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }
 
-function scaled(value: number, step: number, names: string[], unit: string): string {
+function scaled(value: number, step: number, names: string[], unit: string, more = 0): string {
   let power = 0;
   // 999.6 would be rounded to 1000, so it becomes 1 of the next unit.
   while (Math.abs(value) >= step * 0.9995 && power + 1 < names.length) {
@@ -21,21 +21,21 @@ function scaled(value: number, step: number, names: string[], unit: string): str
     power++;
   }
   const name = names[power] + unit;
-  return name ? `${digits(value)} ${name}` : digits(value);
+  return name ? `${digits(value, more)} ${name}` : digits(value, more);
 }
 
-function plain(value: number, unit: string): string {
+function plain(value: number, unit: string, more = 0): string {
   const size = Math.abs(value);
-  if (size >= 1000 * 0.9995) return size < 1e18 ? scaled(value, 1000, DECIMAL, unit) : exponent(value, unit);
+  if (size >= 1000 * 0.9995) return size < 1e18 ? scaled(value, 1000, DECIMAL, unit, more) : exponent(value, unit);
   const divided = unit === 's' || unit === 'W' || unit === 'J'; // units with milli and micro
-  if (size === 0 || size >= (divided ? 0.9995 : 0.01)) return unit ? `${digits(value)} ${unit}` : digits(value);
-  if (!divided) return size >= 0.0001 ? `${Number(value.toPrecision(3))}${unit ? ` ${unit}` : ''}` : exponent(value, unit);
+  if (size === 0 || size >= (divided ? 0.9995 : 0.01)) return unit ? `${digits(value, more)} ${unit}` : digits(value, more);
+  if (!divided) return size >= 0.0001 ? `${Number(value.toPrecision(3 + more))}${unit ? ` ${unit}` : ''}` : exponent(value, unit);
   let power = 0;
   while (Math.abs(value) < 0.9995 && power + 1 < SMALL.length) {
     value *= 1000;
     power++;
   }
-  return `${digits(value)} ${SMALL[power]}${unit}`;
+  return `${digits(value, more)} ${SMALL[power]}${unit}`;
 }
 
 function exponent(value: number, unit: string): string {
@@ -43,9 +43,9 @@ function exponent(value: number, unit: string): string {
 }
 
 // A duration: 350 µs, 12.3 ms, 4.5 s, 3 min 20 s, 2 h 05 min, 3 d 4 h.
-export function duration(seconds: number): string {
+export function duration(seconds: number, more = 0): string {
   const size = Math.abs(seconds);
-  if (size < 59.95) return plain(seconds, 's');
+  if (size < 59.95) return plain(seconds, 's', more);
   const sign = seconds < 0 ? '-' : '';
   const whole = Math.round(size);
   const pad = (n: number) => String(n).padStart(2, '0');
@@ -69,17 +69,25 @@ export function rateUnit(unit: string): string {
   return unit ? `${unit}/s` : '/s';
 }
 
-export function value(v: number | null | undefined, unit: string): string {
+// `more`: digits beyond the third.
+export function value(v: number | null | undefined, unit: string, more = 0): string {
   if (v === null || v === undefined || Number.isNaN(v)) return MISSING;
   if (!Number.isFinite(v)) return v > 0 ? '∞' : '-∞';
-  if (unit === 'bytes') return scaled(v, 1024, BINARY, 'B');
-  if (unit === 'bytes/s') return scaled(v, 1024, BINARY, 'B/s');
-  if (unit === 'megabytes') return scaled(v * 1e6, 1024, BINARY, 'B');
-  if (unit === 'percent') return `${digits(v)} %`;
-  if (unit === 'seconds') return duration(v);
-  if (unit === 'celsius') return `${digits(v)} °C`;
-  if (unit === '/s' || unit === 's/s') return Math.abs(v) >= 999.5 ? scaled(v, 1000, DECIMAL, unit) : `${plain(v, '')} ${unit}`;
-  return plain(v, UNITS[unit] ?? unit);
+  if (unit === 'bytes') return scaled(v, 1024, BINARY, 'B', more);
+  if (unit === 'bytes/s') return scaled(v, 1024, BINARY, 'B/s', more);
+  if (unit === 'megabytes') return scaled(v * 1e6, 1024, BINARY, 'B', more);
+  if (unit === 'percent') return `${digits(v, more)} %`;
+  if (unit === 'seconds') return duration(v, more);
+  if (unit === 'celsius') return `${digits(v, more)} °C`;
+  if (unit === '/s' || unit === 's/s') return Math.abs(v) >= 999.5 ? scaled(v, 1000, DECIMAL, unit, more) : `${plain(v, '', more)} ${unit}`;
+  return plain(v, UNITS[unit] ?? unit, more);
+}
+
+// The labels of an axis: with as many digits as they need to differ.
+export function ticks(values: number[], unit: string): string[] {
+  const texts = (more: number) => values.map((v) => value(v, unit, more));
+  const enough = [0, 1, 2, 3, 4, 5, 6].find((more) => new Set(texts(more)).size === values.length);
+  return texts(enough ?? 0);
 }
 
 export function count(n: number): string {
