@@ -32,10 +32,10 @@ static void add_character(struct buf *out, unsigned code)
 
 static unsigned twin_of(unsigned char c)
 {
-    return c == ' '   ? WIDE_BLANK
-           : c == DEL ? CONTROL_PICTURE_OF_DEL
-           : c < ' '  ? CONTROL_PICTURES + c
-                      : c + WIDE_OFFSET;
+    return c == ' '   ? (unsigned)WIDE_BLANK
+           : c == DEL ? (unsigned)CONTROL_PICTURE_OF_DEL
+           : c < ' '  ? (unsigned)CONTROL_PICTURES + c
+                      : (unsigned)WIDE_OFFSET + c;
 }
 
 void storable_name_add(struct buf *out, struct str name, size_t bytes_max)

@@ -419,6 +419,12 @@ int report_gather_spans(struct sonde_client *client, const char *name, int64_t s
     const struct gather_spans_request request = {name, start_ns, end_ns};
     int64_t first_ns, last_ns;
     *out = (struct report){.arena = arena, .grams_per_kwh = (double)NAN};
+    // The length of the run, for report_seconds. Spans of several runs have none.
+    struct error ignored;
+    g.e = &ignored;
+    if (!start_ns && !end_ns && take_status(&g, true))
+        out->ended = false;
+    g.e = e;
     int rc = take_nodes(&g, &first_ns, &last_ns);
     if (!rc && first_ns <= last_ns) {
         cut_range(out, start_ns ? start_ns : first_ns, end_ns ? end_ns : last_ns, NS_PER_S);

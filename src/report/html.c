@@ -87,12 +87,10 @@ static void write_findings(const struct report *r, struct buf *out)
     buf_add_str(out, r->finding_count ? STR("</ol>\n") : STR("\n"));
 }
 
-static void write_uses(const struct report *r, struct buf *out)
+static void write_use_table(const struct report *r, struct buf *out)
 {
     char text[WORDS_MAX];
-    if (!r->use_count)
-        return;
-    buf_add_str(out, STR("<h2>Use of the nodes</h2><div class=\"s\" tabindex=\"0\" role=\"group\" "
+    buf_add_str(out, STR("<div class=\"s\" tabindex=\"0\" role=\"group\" "
                          "aria-label=\"use of the nodes\"><table><tr><th>resource<th>mean"
                          "<th>peak<th>of<th>mean share<td></tr>"));
     for (size_t i = 0; i < r->use_count; i++) {
@@ -112,7 +110,17 @@ static void write_uses(const struct report *r, struct buf *out)
                        u->name);
     }
     buf_add_str(out, STR("</table></div>"));
+}
+
+static void write_uses(const struct report *r, struct buf *out)
+{
+    char text[WORDS_MAX];
     const struct report_energy *e = &r->energy;
+    if (!r->use_count && isnan(e->total_joules))
+        return;
+    buf_add_str(out, STR("<h2>Use of the nodes</h2>"));
+    if (r->use_count)
+        write_use_table(r, out);
     if (!isnan(e->total_joules)) {
         words_energy(e->total_joules, text);
         buf_printf(out, "<p>Energy: %s (%.*s)", text, STR_ARG(e->covers));

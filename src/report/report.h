@@ -223,7 +223,8 @@ static inline double report_seconds(const struct report *r)
 {
     int64_t range_ns = r->to_ns - r->from_ns, run_ns = r->end_ns - r->start_ns;
     int64_t apart_ns = run_ns > range_ns ? run_ns - range_ns : range_ns - run_ns;
-    bool known = r->ended && run_ns > 0 && apart_ns < 2 * (r->sample_ns + NS_PER_S);
+    // The first and the last sample come within a second of both ends, whatever the interval is.
+    bool known = r->ended && run_ns > 0 && apart_ns < 4 * (int64_t)NS_PER_S;
     return (double)(known ? run_ns : range_ns) / 1e9;
 }
 

@@ -144,9 +144,11 @@ static void write_findings(const struct report *r, struct buf *out)
 
 static void write_uses(const struct report *r, struct buf *out)
 {
-    if (!r->use_count)
+    if (!r->use_count && isnan(r->energy.total_joules))
         return;
-    heading(out, "USE               mean           peak           of             mean share");
+    heading(out, r->use_count
+                     ? "USE               mean           peak           of             mean share"
+                     : "USE");
     for (size_t i = 0; i < r->use_count; i++) {
         const struct report_use *u = &r->uses[i];
         char mean[WORDS_MAX], peak[WORDS_MAX], total[WORDS_MAX], share[WORDS_MAX];

@@ -2,9 +2,12 @@
 //
 // Each wrapper has the name of a libc function, calls the next function of this name, and reports
 // the call. Functions with and without 64 in their names (open, open64) are different functions
-// here. So this file is compiled without libc's renaming and without its checked inline functions.
+// here. So this file is compiled without libc's renaming and without its inline functions.
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
+#ifndef __NO_INLINE__
+#define __NO_INLINE__ 1
+#endif
 
 #include "trace/io.h"
 #include "trace/next.h"
@@ -22,6 +25,8 @@
 #ifndef CLOSE_RANGE_CLOEXEC // libc before 2.34
 #define CLOSE_RANGE_CLOEXEC 4U
 #endif
+int close_range(unsigned from, unsigned to, int flags);
+void closefrom(int from);
 
 // clang-format off
 #define WRAPPER __attribute__((visibility("default")))

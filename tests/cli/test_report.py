@@ -189,6 +189,16 @@ class Report(Place):
         total = r["energy"]["nodes_joules"] + r["energy"]["gpus_joules"]
         self.assertAlmostEqual(r["energy"]["grams_co2"], total / 3.6e6 * 400, 6)
 
+    def test_energy_alone(self):
+        """A recording of nothing but energy, as an import may be, has its line, too."""
+        table = self.root / "energy.csv"
+        table.write_text('time_ns,"energy_joules_total{zone=package-0}"\n' + "".join(f"{(START + i) * SECOND},{150 * i}\n" for i in range(3601)))
+        self.assertEqual(self.sonde("import", "-o", self.root / "energy", "--host", "n1", table).returncode, 0)
+        self.assertIn("\nUSE\nenergy            150.0 Wh (processors and memory); 0.057 kg CO2\n", self.report("--co2", "380", self.root / "energy").stdout)
+        page = self.root / "energy.html"
+        self.report("--co2", "380", "-o", page, self.root / "energy")
+        self.assertIn("<h2>Use of the nodes</h2><p>Energy: 150.0 Wh (processors and memory), 0.057 kg CO<sub>2</sub> at 380 g/kWh</p>", page.read_text())
+
     def test_spans_are_those_of_the_list(self):
         folder = training(self.root / "train")
         listed = json.loads(self.sonde("query", "--spans=step", "--json", folder).stdout)
