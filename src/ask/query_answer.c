@@ -1,6 +1,9 @@
 // query_answer.c - the node's half of a QUERY. It runs one plan after another, so only one plan
 // takes memory at a time.
 //
+// Plans of the same metric follow each other: a page asks for the mean, the least and the greatest
+// value of each metric. They share the points that the first one has decoded.
+//
 // A part holds a group of series, or a slice of a large group; the receiver merges slices as it
 // merges nodes. A step makes one record. It adds parts until the record has QUERY_RECORD_BYTES or
 // the step has read SLICE_SERIES series, because steps have to be short.
@@ -13,7 +16,13 @@
 
 #include <errno.h>
 
-enum { SLICE_SERIES = 1024 };
+enum {
+    SLICE_SERIES = 1024,
+    // Plans share decoded points of so many series at most: with more, the first ones would have
+    // been evicted when the next plan comes, and the copies would only cost.
+    SHARED_SERIES = 16,
+    SHARED_BYTES = 1 << 20,
+};
 
 // The running plan.
 struct plan {
@@ -30,9 +39,11 @@ struct plan {
 };
 
 struct state {
-    struct bytes request; // the plans after the running one
-    size_t index;         // index of the running plan
-    bool runs;            // a plan is running
+    struct bytes request;       // the plans after the running one
+    size_t index;               // index of the running plan
+    bool runs;                  // a plan is running
+    bool follows;               // the next plan has the metric of the running one
+    struct query_cache *shared; // decoded points of the running plan's metric; NULL: none
     struct plan plan;
     struct buf part;
 };
@@ -78,6 +89,39 @@ static void end_plan(struct state *s)
     s->runs = false;
 }
 
+static size_t series_of(const struct query_selection *selection)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < selection->count; i++)
+        count += selection->groups[i].count;
+    return count;
+}
+
+static bool next_has_metric(const struct state *s, struct str metric)
+{
+    struct bytes rest = s->request;
+    struct str plan;
+    if (!bytes_left(&rest) || query_request_next(&rest, &plan))
+        return false;
+    struct bytes b = bytes_of(plan.data, plan.size);
+    struct str next = bytes_short(&b);
+    return !b.failed && str_eq(next, metric);
+}
+
+// Lets the running plan share decoded points with its predecessor and its successor. Without memory
+// it decodes its own.
+static void share_points(struct state *s)
+{
+    struct plan *p = &s->plan;
+    bool followed = s->follows;
+    s->follows = next_has_metric(s, p->q.metric);
+    if ((!followed && !s->follows) || series_of(&p->selection) > SHARED_SERIES)
+        return;
+    if (!s->shared && query_cache_create(SHARED_BYTES, &s->shared))
+        s->shared = NULL;
+    p->c.cache = s->shared;
+}
+
 static int begin_plan(struct wire_answer *a, struct state *s, struct str request, struct error *e)
 {
     struct plan *p = &s->plan;
@@ -99,6 +143,8 @@ static int begin_plan(struct wire_answer *a, struct state *s, struct str request
     if (r == 0)
         r = query_select(&p->c, a->view->stores, a->view->count, &p->selection);
     p->known = r == 0;
+    if (r == 0)
+        share_points(s);
     // An unknown metric is no error here, because other nodes may know it.
     if (r == -ENOENT)
         return 0;
@@ -193,6 +239,7 @@ static void end(struct wire_answer *a)
     if (!s)
         return;
     end_plan(s);
+    query_cache_destroy(s->shared);
     buf_free(&s->part);
 }
 

@@ -30,9 +30,12 @@
 #include <string.h>
 
 enum {
-    SLOTS = 1 << 14, // chains are short: 64 MiB hold some ten thousand entries
+    // A slot for this many bytes: chains are short, because an entry has 1,000 values or so.
+    SLOT_BYTES = 4096,
+    SLOTS_MIN = 64,
+    SLOTS_MAX = 1 << 14,
+    LATEST_SHARE = 8, // the cache remembers the latest time stamps of a block for so many slots
     RECLAIM_BYTES = 4 << 20,
-    LATEST = 256, // number of blocks whose latest time stamps the cache remembers
     // A chunk is at most this part of the cache, because a chunk is evicted as a whole, …
     CHUNKS_MIN = 16,
     // … and at most this large. The first one is smaller, for processes that ask little.
@@ -79,8 +82,9 @@ struct query_cache {
     struct list_link chunks;        // oldest first, without evicted ones
     struct chunk *filling;          // NULL: none
     uint64_t last_number;
-    struct kept *slots[SLOTS];
-    struct latest latest[LATEST];
+    size_t slot_count; // a power of two
+    struct kept **slots;
+    struct latest *latest; // slot_count / LATEST_SHARE of them
 };
 
 // The lock is held for about a microsecond, so a thread that finds it taken spins for a moment
@@ -99,11 +103,18 @@ static void make_lock(pthread_mutex_t *lock)
 
 int query_cache_create(size_t limit_bytes, struct query_cache **out)
 {
-    struct query_cache *c = calloc(1, sizeof *c);
+    size_t slots = SLOTS_MIN;
+    while (slots < SLOTS_MAX && slots < limit_bytes / SLOT_BYTES)
+        slots *= 2;
+    struct query_cache *c =
+        calloc(1, sizeof *c + slots * sizeof *c->slots + slots / LATEST_SHARE * sizeof *c->latest);
     *out = c;
     if (!c)
         return -ENOMEM;
     c->limit_bytes = limit_bytes;
+    c->slot_count = slots;
+    c->latest = (struct latest *)(void *)(c + 1);
+    c->slots = (struct kept **)(void *)(c->latest + slots / LATEST_SHARE);
     list_init(&c->chunks);
     make_lock(&c->lock);
     return 0;
@@ -143,7 +154,8 @@ static void let_go(struct query_cache *c, struct chunk *chunk)
 
 static struct kept **slot_of(struct query_cache *c, uint64_t block, uint32_t series)
 {
-    struct kept **at = &c->slots[hash_u64(block * 0x9e3779b97f4a7c15u + series) % SLOTS];
+    uint64_t hash = hash_u64(block * 0x9e3779b97f4a7c15u + series);
+    struct kept **at = &c->slots[hash & (c->slot_count - 1)];
     while (*at && ((*at)->block != block || (*at)->series != series))
         at = &(*at)->chain;
     return at;
@@ -264,7 +276,7 @@ static size_t room_of(const struct chunk *chunk)
 
 static struct latest *latest_of(struct query_cache *c, uint64_t block)
 {
-    return &c->latest[hash_u64(block) % LATEST];
+    return &c->latest[hash_u64(block) & (c->slot_count / LATEST_SHARE - 1)];
 }
 
 // Returns the time stamps of the block's last entry in the current chunk if they are equal,
