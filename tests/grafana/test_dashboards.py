@@ -220,14 +220,16 @@ class Panels(Place):
         job.stdin.flush()
         self.assertEqual(job.stdout.readline(), "noted\n")
         end = int(time.time()) + 4
-        # The job continues, but it adds no more points to the range.
-        until(
-            lambda: any(
-                p["timestamp"] >= (end + 1) * 1000
-                for p in self.sonde_server.get("/api/query/last", timeseries="load_1m") or []
-            ),
-            "points behind the end of the range",
-        )
+        # The job continues, but it adds no more points to the range. File systems and GPUs are
+        # sampled in threads of their own, so their points may come later than the others.
+        for metric in ["load_1m", "filesystem_used_bytes"] + ["gpu_utilization_percent"] * bool(gpus):
+            until(
+                lambda: any(
+                    p["timestamp"] >= (end + 1) * 1000
+                    for p in self.sonde_server.get("/api/query/last", timeseries=metric) or []
+                ),
+                f"points of {metric} behind the end of the range",
+            )
         (host,) = {tags["host"] for tags, _ in self.sonde_server.series("load_1m", start, end)}
         live = self.check_all(base, start, end, [host], gpus, ["noted"])
         job.stdin.close()
