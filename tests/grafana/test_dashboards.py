@@ -222,11 +222,10 @@ class Panels(Place):
         end = int(time.time()) + 4
         # The job continues, but it adds no more points to the range. File systems and GPUs are
         # sampled in threads of their own, so their points may come later than the others.
-        for metric in ["load_1m", "filesystem_used_bytes"] + ["gpu_utilization_percent"] * bool(gpus):
+        for metric in ["load_1m", "filesystem_free_bytes"] + ["gpu_utilization_percent"] * bool(gpus):
             until(
-                lambda: any(
-                    p["timestamp"] >= (end + 1) * 1000
-                    for p in self.sonde_server.get("/api/query/last", timeseries=metric) or []
+                lambda: self.sonde_server.get(
+                    "/api/query", start=end + 1, end=end + 3600, m=f"none:{metric}"
                 ),
                 f"points of {metric} behind the end of the range",
             )
