@@ -240,15 +240,16 @@ static void on_signal(uv_signal_t *handle, int number)
 static void take_control_line(void *user, struct str line, bool too_long)
 {
     struct agent *a = user;
-    struct str rest = line, verb = str_word(&rest), pid = {0};
+    struct str rest = line, verb = str_word(&rest);
     if (too_long)
         return;
-    if (str_eq(verb, STR(COLLECTOR_VERB)))
+    if (str_eq(verb, STR(COLLECTOR_VERB))) {
         collectors_take(a->collectors, rest);
-    else if (str_eq(verb, STR(ENDED_VERB)) &&
-             (pid = str_word(&rest),
-              !str_to_u64(pid, &a->ended_pid) || !str_to_u64(str_trim(rest), &a->ended_us)))
-        a->ended_pid = 0;
+    } else if (str_eq(verb, STR(ENDED_VERB))) {
+        struct str pid = str_word(&rest);
+        if (!str_to_u64(pid, &a->ended_pid) || !str_to_u64(str_trim(rest), &a->ended_us))
+            a->ended_pid = 0;
+    }
 }
 
 // When the launcher closes the other end of the control descriptor, the agent ends.

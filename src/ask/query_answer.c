@@ -117,8 +117,8 @@ static void share_points(struct state *s)
     s->follows = next_has_metric(s, p->q.metric);
     if ((!followed && !s->follows) || series_of(&p->selection) > SHARED_SERIES)
         return;
-    if (!s->shared && query_cache_create(SHARED_BYTES, &s->shared))
-        s->shared = NULL;
+    if (!s->shared)
+        query_cache_create(SHARED_BYTES, &s->shared);
     p->c.cache = s->shared;
 }
 

@@ -187,7 +187,7 @@ static void evict_chunk(struct query_cache *c, struct chunk *chunk)
     let_go(c, chunk);
 }
 
-// Evicts the oldest chunk that queries have not found since it was put last.
+// Evicts the oldest chunk of which queries have not found half since it was put last.
 static void evict(struct query_cache *c)
 {
     for (;;) {

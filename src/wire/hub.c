@@ -301,7 +301,6 @@ static void free_hub(struct hub *h)
 {
     for (size_t i = 0; i < h->node_count; i++) {
         free((char *)h->nodes[i]->host.data);
-        free((char *)h->nodes[i]->via.data);
         wire_host_set_free(&h->nodes[i]->held);
         free(h->nodes[i]);
     }

@@ -33,7 +33,8 @@ enum { HUB_REPORTERS_MAX = 4 };
 
 // A node stays in the list until the hub is destroyed.
 struct node {
-    struct str host, via;    // malloc'd
+    struct str host;         // malloc'd
+    struct str via;          // of struct behind
     struct list_link of_via; // in the list of hub.by_via
     bool expected, excluded, relay;
     struct peer *peer; // NULL: not connected
@@ -96,8 +97,8 @@ struct node *hub_get_node(struct hub *h, struct str host);
 // Returns the node with this name, or NULL if it is unknown.
 struct node *hub_find_node(const struct hub *h, struct str host);
 
-// Returns the list of the nodes behind this relay, or NULL: there is none.
-struct list_link *hub_nodes_behind(const struct hub *h, struct str relay);
+// Returns NULL if no node has ever been behind the relay.
+struct behind *hub_behind(const struct hub *h, struct str relay);
 
 // Makes a copy with a terminating NUL, which the caller frees. Returns false if memory is
 // exhausted.

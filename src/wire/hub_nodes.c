@@ -49,38 +49,37 @@ struct node *hub_get_node(struct hub *h, struct str host)
     return n;
 }
 
-struct list_link *hub_nodes_behind(const struct hub *h, struct str relay)
+struct behind *hub_behind(const struct hub *h, struct str relay)
 {
     const uint64_t *known = map_get(&h->by_via, relay);
-    return known ? &((struct behind *)(uintptr_t)*known)->nodes : NULL;
+    return known ? (struct behind *)(uintptr_t)*known : NULL;
+}
+
+static struct behind *add_behind(struct hub *h, struct str relay)
+{
+    struct behind *b = calloc(1, sizeof *b);
+    uint64_t *value = b && hub_copy_text(&b->via, relay) ? map_add(&h->by_via, b->via, NULL) : NULL;
+    if (!value) {
+        free(b ? (char *)b->via.data : NULL);
+        free(b);
+        return NULL;
+    }
+    *value = (uintptr_t)b;
+    list_init(&b->nodes);
+    return b;
 }
 
 // Puts the node behind the relay `via` (empty: behind none). Returns 0 or -ENOMEM; then nothing has
 // changed.
 static int put_behind(struct hub *h, struct node *n, struct str via)
 {
-    struct list_link *nodes = via.size ? hub_nodes_behind(h, via) : NULL;
-    struct str copy = {0};
-    if (via.size && !nodes) {
-        struct behind *b = calloc(1, sizeof *b);
-        uint64_t *value =
-            b && hub_copy_text(&b->via, via) ? map_add(&h->by_via, b->via, NULL) : NULL;
-        if (!value) {
-            free(b ? (char *)b->via.data : NULL);
-            free(b);
-            return -ENOMEM;
-        }
-        *value = (uintptr_t)b;
-        nodes = &b->nodes;
-        list_init(nodes);
-    }
-    if (via.size && !hub_copy_text(&copy, via))
+    struct behind *b = via.size ? hub_behind(h, via) : NULL;
+    if (via.size && !b && !(b = add_behind(h, via)))
         return -ENOMEM;
-    free((char *)n->via.data);
-    n->via = copy;
     list_remove(&n->of_via);
-    if (nodes)
-        list_append(nodes, &n->of_via);
+    n->via = b ? b->via : (struct str){0};
+    if (b)
+        list_append(&b->nodes, &n->of_via);
     return 0;
 }
 

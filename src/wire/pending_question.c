@@ -67,10 +67,10 @@ static size_t name_behind(struct pending_question *a, struct str host, enum wire
                           unsigned depth)
 {
     size_t named = 0;
-    struct list_link *nodes = hub_nodes_behind(a->hub, host);
-    if (!nodes)
+    struct behind *behind = hub_behind(a->hub, host);
+    if (!behind)
         return 0;
-    LIST_EACH (link, nodes) {
+    LIST_EACH (link, &behind->nodes) {
         const struct node *n = LIST_OF(link, struct node, of_via);
         if (!n->expected || n->excluded || n->peer)
             continue;
