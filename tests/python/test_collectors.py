@@ -71,6 +71,7 @@ class Groups(Program):
             for g in groups: g.start(); g.start()
             pid = Pid("pid", collection_rate=0.05)
             pid.start()
+            await_points({"sum": 2}, distinct=True)
             await_points({"sum": 8, "pid": 3})
             pid.stop(); pid.stop()
             groups[0].stop()
