@@ -24,14 +24,29 @@ PATIENCE_S = 180
 
 
 def until(condition, words):
+    """Returns the condition's value once it is true. A condition that reads a file or a process that
+    disappears meanwhile is asked again."""
     end = time.monotonic() + PATIENCE_S
     while True:
-        value = condition()
+        try:
+            value = condition()
+        except (FileNotFoundError, ProcessLookupError):
+            if time.monotonic() > end:
+                raise
+            value = None
         if value:
             return value
         if time.monotonic() > end:
             raise AssertionError(f"never came true: {words}")
         time.sleep(0.01)
+
+
+def has_ended(pid):
+    """Returns True if the process has ended; a zombie has, because its files are closed."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def free_port():

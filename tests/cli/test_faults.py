@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 
-from place import SONDE, Place, main, signal_process, until
+from place import SONDE, Place, has_ended, main, signal_process, until
 
 COUNTER = """
 import os, signal, sys
@@ -231,7 +231,7 @@ class Kills(Place):
         job, agent = self.job()["job"], self.agent()
         signal_process(process.pid, signal.SIGSTOP)
         signal_process(agent, signal.SIGKILL)
-        until(lambda: pathlib.Path(f"/proc/{agent}/stat").read_text().rpartition(")")[2].split()[0] == "Z", "the agent is dead")
+        until(lambda: has_ended(agent), "the agent is dead")
         put = self.start("put", "--socket", next(self.tmp.glob("sonde-*/*/agent.sock")), "late", "1")
         until(lambda: len(pathlib.Path("/proc/net/unix").read_text().split(str(next(self.tmp.glob("sonde-*/*/agent.sock"))))) > 2, "put is connected")
         self.assertIsNone(put.poll())
@@ -252,7 +252,7 @@ class Kills(Place):
         agent = self.agent()
         signal_process(process.pid, signal.SIGSTOP)
         signal_process(agent, signal.SIGKILL)
-        until(lambda: pathlib.Path(f"/proc/{agent}/stat").read_text().rpartition(")")[2].split()[0] == "Z", "the agent is dead")
+        until(lambda: has_ended(agent), "the agent is dead")
         signal_process(emitter, signal.SIGTERM)
         until(lambda: emitter not in self.alive() and (self.root / "said").read_text().endswith("\n"), "the emitter's end")
         emitted, dropped = map(int, (self.root / "said").read_text().split()[1:])

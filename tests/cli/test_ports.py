@@ -7,7 +7,7 @@ import socket
 import threading
 import urllib.request
 
-from place import Place, main, signal_process, until
+from place import Place, has_ended, main, signal_process, until
 
 
 class Impostor:
@@ -125,7 +125,7 @@ class Held(Place):
             signal_process(victim, signal.SIGSTOP)
             self.assertTrue(self.taken(port) and self.taken(hub))
             signal_process(victim, signal.SIGKILL)
-            until(lambda: not pathlib.Path(f"/proc/{victim}").exists() or "Z" in pathlib.Path(f"/proc/{victim}/stat").read_text().rsplit(")", 1)[1], "it is dead")
+            until(lambda: has_ended(victim), "it is dead")
             self.assertTrue(self.taken(port) and self.taken(hub), turn)
         until(lambda: "not started again" in process.stderr.readline(), "the launcher gives up")
         self.assertFalse(self.alive("aggregator --listen"))
@@ -142,7 +142,7 @@ class Held(Place):
         launcher, first = process.pid, next(iter(self.alive("aggregator --listen")))
         signal_process(launcher, signal.SIGSTOP)
         signal_process(first, signal.SIGKILL)
-        until(lambda: "Z" in pathlib.Path(f"/proc/{first}/stat").read_text().rsplit(")", 1)[1], "it is dead")
+        until(lambda: has_ended(first), "it is dead")
         with socket.create_connection(("127.0.0.1", int(job["url"].rsplit(":", 1)[1]))) as s:
             s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             signal_process(launcher, signal.SIGCONT)

@@ -97,7 +97,12 @@ SSH_CONF = """Host *
 def until(condition, words, patience_s=PATIENCE_S, pause_s=0.02):
     end = time.monotonic() + patience_s
     while True:
-        value = condition()
+        try:
+            value = condition()
+        except (FileNotFoundError, ProcessLookupError):  # a file or a process that disappears
+            if time.monotonic() > end:
+                raise
+            value = None
         if value:
             return value
         if time.monotonic() > end:
