@@ -15,7 +15,8 @@ struct bytes {
 
 static inline struct bytes bytes_of(const void *data, size_t size)
 {
-    return (struct bytes){data, (const uint8_t *)data + size, false};
+    const uint8_t *begin = data; // NULL if there are none
+    return (struct bytes){begin, size ? begin + size : begin, false};
 }
 
 static inline size_t bytes_left(const struct bytes *b)

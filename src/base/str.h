@@ -54,7 +54,8 @@ static inline struct str str_slice(struct str s, size_t from, size_t to)
         to = s.size;
     if (from > to)
         from = to;
-    return (struct str){s.data + from, to - from};
+    const char *data = from ? s.data + from : s.data; // NULL if s has no data
+    return (struct str){data, to - from};
 }
 
 // Returns s without ASCII white space at both ends.

@@ -192,7 +192,7 @@ CALL(zesMemoryGetState, zes_handle handle, struct zes_memory_state *out)
     int result = ask(handle, TOTAL, &total);
     ask(handle, USED, &used);
     out->size = (uint64_t)total;
-    out->free = (uint64_t)(total - used);
+    out->free = (uint64_t)(int64_t)(total - used);
     return result;
 }
 

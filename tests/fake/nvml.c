@@ -414,7 +414,7 @@ CALL(nvmlDeviceGetFieldValues, nvml_device d, int count, struct nvml_field *out)
             if (value_of(d, known[k].key) < 0)
                 out[i].type = NVML_U32;
             if (out[i].type == NVML_U32)
-                out[i].value.u32 = (uint32_t)value_of(d, known[k].key);
+                out[i].value.u32 = (uint32_t)(int64_t)value_of(d, known[k].key);
             else
                 out[i].value.u64 = (uint64_t)value_of(d, known[k].key);
         }

@@ -287,15 +287,22 @@ class Columns(Tools):
 
 @unittest.skipUnless(shutil.which("clang"), "clang is not installed")
 class Analyse(Tools):
-    def analyse(self, source):
+    def analyse(self, source, *options):
         self.write("src/a.c", source)
         self.write("build/compile_commands.json", json.dumps(
-            [{"directory": str(self.root / "build"), "file": "../src/a.c", "command": "clang -O0 -o a.o -c ../src/a.c"}]))
-        return self.run_it(PROJECT / "tools/analyse", "build")
+            [{"directory": str(self.root / "build"), "file": "../src/a.c", "command": "cache gcc -O0 -Wduplicated-cond -Wconversion -o a.o -c ../src/a.c"}]))
+        return self.run_it(PROJECT / "tools/analyse", *options, "build")
 
     def test_sound_code(self):
         done = self.analyse("int f(int a);\nint f(int a)\n{\n    return a;\n}\n")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_warnings(self):
+        done = self.analyse("int f(int a);\nint f(int a)\n{\n    a = 3;\n    a = 4;\n    return a;\n}\n", "--warnings")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = self.analyse("int f(long a);\nint f(long a)\n{\n    return a;\n}\n", "--warnings")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "a.c:4:.*-Wshorten|a.c:4:.*loses integer precision")
 
     def test_a_value_that_no_one_reads(self):
         done = self.analyse("int f(int a);\nint f(int a)\n{\n    a = 3;\n    a = 4;\n    return a;\n}\n")
