@@ -1,7 +1,7 @@
 // Tests the modules of the page without a browser, and the output of embed.py.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, cpSync, existsSync, readFileSync, statSync } from 'node:fs';
+import { appendFileSync, cpSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -11,10 +11,10 @@ need('page');
 process.env.TZ = 'Europe/Berlin';
 const web = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../web');
 const out = folder();
-const load = async (name) => {
+const load = async (name, source = `${web}/src/${name}.ts`) => {
   const file = path.join(out, `${name}.mjs`);
   const esbuild = path.join(process.env.PAGE_PACKAGES, 'node_modules/esbuild/bin/esbuild');
-  const done = spawnSync(esbuild, [`${web}/src/${name}.ts`, '--bundle', '--format=esm', `--outfile=${file}`, '--log-level=warning']);
+  const done = spawnSync(esbuild, [source, '--bundle', '--format=esm', `--outfile=${file}`, '--log-level=warning']);
   assert.equal(done.status, 0, String(done.stderr));
   return import(pathToFileURL(file));
 };
@@ -533,4 +533,41 @@ test('a request without an answer ends: at once if the server has stalled, else 
   // An answer or an error in time is passed on.
   assert.equal(await watchdog.watch(40, async () => 7), 7);
   await assert.rejects(watchdog.watch(40, () => Promise.reject(new RangeError('x'))), RangeError);
+});
+
+test('questions asked at the same time are one request', async () => {
+  const both = path.join(out, 'both.ts');
+  writeFileSync(both, `export * from '${web}/src/batch'; export { Refused } from '${web}/src/source';`);
+  const { Batch, QUESTIONS_MAX, Refused } = await load('batch', both);
+  let sent = [];
+  const answer = async (questions, fromMs, toMs) => {
+    sent.push([questions.map((q) => q.metric).join(''), fromMs, toMs]);
+    if (questions.some((q) => q.metric === 'x')) throw new Refused('no metric x');
+    if (questions.some((q) => q.metric === 'l')) throw new TypeError('lost');
+    return questions.flatMap((q, query) => [...q.metric].map((_, i) => ({ query, tags: { of: q.metric, i } })));
+  };
+  const batch = new Batch(answer);
+  const ask = (metrics, from, to, intervalMs = 10) => batch.query(metrics.map((metric) => ({ metric, intervalMs })), from, to);
+  const said = async (...asked) => {
+    sent = [];
+    const all = await Promise.allSettled(asked);
+    return all.map((one) => (one.status === 'rejected' ? one.reason.message : one.value.map((c) => `${c.query}${c.tags.of}${c.tags.i}`).join(' ')));
+  };
+  // The same end, and begins within the widest bucket.
+  assert.deepEqual(await said(ask(['a', 'bb'], 100, 900), ask(['c'], 90, 900, 30), ask(['d'], 110, 900)), ['0a0 1bb0 1bb1', '0c0', '0d0']);
+  assert.deepEqual(sent, [['abbcd', 90, 900]]);
+  assert.deepEqual(await said(ask(['a'], 100, 900), ask(['b'], 90, 900), ask(['c'], 100, 901)), ['0a0', '0b0', '0c0']);
+  assert.deepEqual(sent, [['a', 100, 900], ['b', 90, 900], ['c', 100, 901]]);
+  // Asked later.
+  const first = ask(['a'], 100, 900);
+  await first;
+  assert.deepEqual(await said(ask(['b'], 100, 900)), ['0b0']);
+  // A refused question fails alone; a lost connection fails all.
+  assert.deepEqual(await said(ask(['a'], 1, 9), ask(['x'], 1, 9), ask(['b'], 1, 9)), ['0a0', 'no metric x', '0b0']);
+  assert.deepEqual(sent.map(([metrics]) => metrics), ['axb', 'a', 'x', 'b']);
+  assert.deepEqual(await said(ask(['a'], 1, 9), ask(['l'], 1, 9)), ['lost', 'lost']);
+  // Many are several requests.
+  const many = Array.from({ length: QUESTIONS_MAX }, () => 'm');
+  assert.equal((await said(ask(many, 1, 9), ask(['a'], 1, 9), ask(['b'], 1, 9))).length, 3);
+  assert.deepEqual(sent.map(([metrics]) => metrics.length), [QUESTIONS_MAX, 2]);
 });

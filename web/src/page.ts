@@ -214,6 +214,7 @@ export class Page {
     const changed = this.job.takeMetrics(metrics);
     // These requests are on their way while the charts are laid out.
     const first = [this.overviewData.load(this.job, this.situation()), this.loadHeat()];
+    await null; // sends them
     if (changed) this.layOut();
     await Promise.all([...first, this.load()]);
   }

@@ -1,6 +1,7 @@
 // Sends requests to sonde's HTTP server: docs/page.md lists all of them. Paths are relative to the
 // page, so that it works below any base path.
 
+import { Batch } from './batch';
 import { Column, readColumns } from './columns';
 import { EventReader } from './events';
 import { braceable, expression, type Question } from './plan';
@@ -105,6 +106,7 @@ export class Watchdog {
 export class Server implements Source {
   private readonly clock = new ServerClock();
   private readonly watchdog = new Watchdog((signal) => fetch(new URL('healthz', document.baseURI), { credentials: 'same-origin', cache: 'no-store', signal }));
+  private readonly batch = new Batch((questions, fromMs, toMs) => this.queryNow(questions, fromMs, toMs));
   requests = 0;
   private sessionKey = ''; // with which this page may write; only this page has it
 
@@ -176,7 +178,11 @@ export class Server implements Source {
     });
   }
 
-  async query(questions: Question[], fromMs: number, toMs: number): Promise<Column[]> {
+  query(questions: Question[], fromMs: number, toMs: number): Promise<Column[]> {
+    return this.batch.query(questions, fromMs, toMs);
+  }
+
+  private async queryNow(questions: Question[], fromMs: number, toMs: number): Promise<Column[]> {
     const body = { start: Math.floor(fromMs), end: Math.ceil(toMs), queries: questions.map((q) => ({ m: expression(q) })) };
     const init = { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } };
     const bytes = await this.watchdog.watch(LONG_MS, async (signal) => (await this.fetch(`${NATIVE}query?format=binary`, { ...init, signal })).arrayBuffer());
