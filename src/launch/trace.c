@@ -46,6 +46,7 @@ const struct tracer tracers[TRACERS] = {
      &kokkos_tools},
     {"nccl", INSTALLATION_TRACE, "libsonde_nccl.so", "NCCL: collectives of GPUs", &profiler_plugin},
     {"nvtx", INSTALLATION_TRACE, "libsonde_nvtx.so", "NVTX: ranges, marks", &injection},
+    {"roctx", INSTALLATION_TRACE, "libsonde_roctx.so", "ROCTX: ranges, marks", &preload},
     {"python", INSTALLATION_PYTHON, "sonde/_trace/hook",
      "Python: functions, imports, garbage collections", &python_path},
 };

@@ -6,13 +6,7 @@
 // that returns its tables. We set the functions in them that we implement; the others stay empty,
 // and NVTX calls nothing.
 //
-// Functions may be called from any thread, in any order. An end without a begin, or with a number
-// that we have not given out, is not recorded.
-//
-// The cost of a range: two readings of the clock (20 ns), a hash of its name, two additions to
-// cells of libsonde; two spans more for the first 10,000 of a name. Memory: 11 KiB for each thread
-// that pushes ranges, 64 KiB for ranges that threads share, at most 4,096 registered texts of at
-// most 200 bytes and 64 domains.
+// Memory: that of ranges.h, and at most 4,096 registered texts of at most 200 bytes.
 #ifndef SONDE_TRACE_NVTX_H
 #define SONDE_TRACE_NVTX_H
 

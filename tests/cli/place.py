@@ -24,8 +24,8 @@ PATIENCE_S = 180
 
 
 def until(condition, words):
-    """Returns the condition's value once it is true. A condition that reads a file or a process that
-    disappears meanwhile is asked again."""
+    """Returns the condition's value once it is true. If a file or a process that the condition
+    reads disappears meanwhile, the condition is asked again."""
     end = time.monotonic() + PATIENCE_S
     while True:
         try:

@@ -27,6 +27,7 @@ EXCUSED = {
     ("trace.md", "--trace kokkos"): "needs a program with Kokkos: tests/trace",
     ("trace.md", "--trace nccl"): "needs GPUs: tests/trace",
     ("trace.md", "--trace nvtx"): "needs a program with NVTX: tests/trace",
+    ("trace.md", "--trace roctx"): "needs a program with ROCTX: tests/trace",
     ("trace.md", "mpi_collective_seconds"): "needs a program with MPI: tests/trace",
     ("trace.md", "omp_barrier_seconds"): "needs a program with OpenMP: tests/trace",
     ("trace.md", "io_bytes"): "needs a job with --trace: tests/trace",
