@@ -118,6 +118,19 @@ class Results(Tools):
         self.assertIn("failed: quiet (FAIL, \n    9\n", said)
         self.assertTrue(said.endswith("    20\n0 passed, 2 failed, 0 skipped\n"), said)
 
+    def test_a_test_that_passes_when_it_runs_again(self):
+        self.write("meson.build", "project('x')\ntest('once', find_program('once.sh'), suite: 'a')\ntest('never', find_program('false'))\n")
+        self.write("once.sh", f"#!/bin/sh\n[ -e '{self.root}/ran' ] && exit\n>'{self.root}/ran'\necho 'not ok 1 - the first'\nexit 1\n")
+        self.run_it("meson", "setup", "a build")
+        self.run_it("meson", "test", "--num-processes", "1", "-C", "a build")
+        failed = self.run_it(PROJECT / "tools/test-results", "--failed", "a build")
+        self.assertEqual((failed.returncode, failed.stdout), (0, "once\nnever\n"))
+        self.run_it("meson", "test", "--num-processes", "1", "-C", "a build", "--logbase", "testlog-again", *failed.stdout.split())
+        done = self.run_it(PROJECT / "tools/test-results", "a build")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"unsteady, passed when it ran again alone: x:a / once \(FAIL, .* s\)\n    not ok 1 - the first\nfailed: x / never \(FAIL")
+        self.assertTrue(done.stdout.endswith("0 passed, 1 failed, 0 skipped, 1 unsteady\n"), done.stdout)
+
     def test_all_passed(self):
         self.write("meson.build", "project('x')\ntest('one', find_program('true'))\n")
         self.run_it("meson", "setup", "a build")
