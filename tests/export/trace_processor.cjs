@@ -1,7 +1,7 @@
 // Runs the trace processor of the Perfetto UI, WebAssembly for browsers, in Node. It reads requests
 // from standard input and writes answers to standard output, in Perfetto's RPC format.
 //
-//     node trace_processor.js FOLDER    (FOLDER has engine_bundle.js and trace_processor*.wasm)
+//     node trace_processor.cjs FOLDER    (FOLDER has engine_bundle.js and trace_processor*.wasm)
 const fs = require("fs");
 const path = require("path");
 
