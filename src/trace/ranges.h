@@ -36,8 +36,8 @@ int ranges_push(const void *domain, const char *text);
 // The depth of the range that has ended; negative if none was open.
 int ranges_pop(const void *domain);
 
-// A range that may end in another thread. Returns its id, whose remainder by RANGES_PLACES is the
-// number of its place; 0 if there is none.
+// Starts a range that may end in another thread. Returns its id, or 0 if no place is free. The id
+// modulo RANGES_PLACES is the index of the range's place.
 uint64_t ranges_start(const void *domain, const char *text);
 void ranges_stop(uint64_t id);
 

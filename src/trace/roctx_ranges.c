@@ -3,7 +3,6 @@
 // ROCTX is a library of functions (libroctx64, librocprofiler-sdk-roctx) without an interface for
 // tools. Ours come before them in the dynamic linker's order, and call them, so that a profiler of
 // AMD records the same ranges. Without ROCTX' library, they are its functions.
-#include "trace/bounds.h"
 #include "trace/names.h"
 #include "trace/next.h"
 #include "trace/ranges.h"
@@ -86,11 +85,10 @@ void roctxRangeStop(uint64_t id)
 {
     NEXT(roctxRangeStop)
     uint64_t theirs = id;
-    if (id & OURS) {
+    if (id & OURS && is_on()) {
         // The program has passed the id on to this thread, so its place is complete.
         theirs = atomic_load_explicit(&next_ids[id % RANGES_PLACES], memory_order_relaxed);
-        if (is_on())
-            ranges_stop(id & ~OURS);
+        ranges_stop(id & ~OURS);
     }
     if (next)
         next(theirs);

@@ -12,8 +12,8 @@ LIBRARY = os.environ["LIBRARY_ROCTX"]
 CALLS = os.environ["ROCTX_CALLS"]
 CALLS_WITH_LIBRARY = os.environ["ROCTX_CALLS_WITH_LIBRARY"]
 STARTS = 1 + 1100
-# The library gets the id of every range, twice that of the one that is stopped twice, and an id
-# that nobody has given out.
+# The library gets the id of every range. The program stops the first range twice, and also passes
+# an unknown id.
 STOPPED = sum(range(STARTS + 1)) + 1 + 12345
 TOLD = f"marks 1, pushes {2 + 12000}, pops {4 + 12000}, starts {STARTS}, stopped {STOPPED}\n"
 

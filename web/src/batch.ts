@@ -42,12 +42,15 @@ export class Batch {
 
   private async sendOne(request: Asked[]): Promise<void> {
     try {
-      const columns = await this.send(request.flatMap((a) => a.questions), Math.min(...request.map((a) => a.fromMs)), request[0]!.toMs);
+      const questions = request.flatMap((a) => a.questions);
+      const fromMs = Math.min(...request.map((a) => a.fromMs));
+      const columns = await this.send(questions, fromMs, request[0]!.toMs);
       let first = 0;
       for (const { questions, resolve } of request) {
         const begin = first;
         const end = (first += questions.length);
-        resolve(columns.filter((c) => c.query >= begin && c.query < end).map((c) => ({ ...c, query: c.query - begin })));
+        const own = columns.filter((c) => c.query >= begin && c.query < end);
+        resolve(own.map((c) => ({ ...c, query: c.query - begin })));
       }
     } catch (error) {
       // The server refuses all questions because of one.
@@ -63,5 +66,6 @@ function fits(request: Asked[], asked: Asked): boolean {
   const widest = Math.max(...all.flatMap((a) => a.questions.map((q) => q.intervalMs)));
   const begins = all.map((a) => a.fromMs);
   const count = all.reduce((n, a) => n + a.questions.length, 0);
-  return asked.toMs === request[0]!.toMs && Math.max(...begins) - Math.min(...begins) < widest && count <= QUESTIONS_MAX;
+  const near = Math.max(...begins) - Math.min(...begins) < widest;
+  return near && asked.toMs === request[0]!.toMs && count <= QUESTIONS_MAX;
 }
