@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -336,7 +337,7 @@ static void *emit_without_pause(void *unused)
 static void the_next_agent_reads_the_clocks_a_little_earlier(void **state)
 {
     (void)state;
-    enum { TIMES = 10, EARLIER_NS = 2000, DRAINS = 20, POINTS_FIRST = 1000 };
+    enum { TIMES = 10, EARLIER_NS = 2000, POINTS_FIRST = 1000, POINTS_LAST = 20000 };
     for (int k = 0; k < TIMES; k++) {
         pthread_t thread;
         struct ingest_options options = {.socket_path = socket_path, .level = 4};
@@ -346,14 +347,22 @@ static void the_next_agent_reads_the_clocks_a_little_earlier(void **state)
         while (store->kept_count < POINTS_FIRST)
             ingest_drain(in, NULL);
         ingest_destroy(in);
+        // Only points near the change can share a time, and sorting all takes a while.
+        if (store->kept_count > POINTS_LAST) {
+            memmove(store->kept, store->kept + store->kept_count - POINTS_LAST,
+                    POINTS_LAST * sizeof *store->kept);
+            store->kept_count = POINTS_LAST;
+        }
+        size_t before = store->kept_count;
         real_ahead_ns -= EARLIER_NS;
         assert_int_equal(ingest_create(store, &options, &in, NULL), 0);
         assert_int_equal(ingest_adopt(in), 1);
-        for (int i = 0; i < DRAINS; i++)
+        while (store->kept_count == before)
             ingest_drain(in, NULL);
         enough = true;
         pthread_join(thread, NULL);
-        ingest_drain(in, NULL);
+        if (store->kept_count > before + POINTS_LAST)
+            store->kept_count = before + POINTS_LAST;
         size_t kept = store->kept_count, same = same_twice();
         if (same)
             fail_msg("%zu of %zu points share their time with another one of their series", same,

@@ -465,7 +465,7 @@ static void torn_tails_of_another_boot(void **state)
 
 int main(void)
 {
-#define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup_in_memory, fixture_teardown)
     const struct CMUnitTest tests[] = {
         CASE(bits_of_a_closed_file),
         CASE(bits_of_a_live_file),

@@ -579,7 +579,7 @@ static void order_survives_the_spill(void **state)
 
 int main(void)
 {
-#define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup_in_memory, fixture_teardown)
     const struct CMUnitTest tests[] = {
         CASE(killed_at_any_step),
         CASE(machine_goes_down),
