@@ -292,8 +292,10 @@ bool ask_copy_sums_compare(const struct ask_copy_sums *ours, const struct ask_co
         uint8_t bit = (uint8_t)(1 << i % 8);
         bool points = ours->points[i] == theirs->points[i],
              events = ours->events[i] == theirs->events[i];
-        out->points[i / 8] |= points ? bit : 0;
-        out->events[i / 8] |= events ? bit : 0;
+        if (points)
+            out->points[i / 8] |= bit;
+        if (events)
+            out->events[i / 8] |= bit;
         all &= points && events;
     }
     return all;

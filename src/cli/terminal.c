@@ -273,7 +273,7 @@ static int mouse_key(size_t end)
 static int sequence(void)
 {
     bool of_mouse = input[2] == '<';
-    size_t i = 2 + of_mouse;
+    size_t i = of_mouse ? 3 : 2;
     int number = 0;
     while (i < input_size && (isdigit(input[i]) || input[i] == ';')) {
         if (isdigit(input[i]) && number < 1000)

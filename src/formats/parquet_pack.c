@@ -104,9 +104,10 @@ static uint64_t unpack(struct str bytes, size_t at, unsigned width)
     uint64_t v = 0;
     for (unsigned done = 0; done < width;) {
         size_t bit = at + done;
-        unsigned in_byte = (unsigned)(bit % 8), take = 8 - in_byte;
+        unsigned byte = (uint8_t)bytes.data[bit / 8], in_byte = (unsigned)(bit % 8),
+                 take = 8 - in_byte;
         take = take > width - done ? width - done : take;
-        uint64_t part = (uint8_t)bytes.data[bit / 8] >> in_byte & ((1u << take) - 1);
+        uint64_t part = byte >> in_byte & ((1u << take) - 1);
         v |= part << done;
         done += take;
     }

@@ -25,6 +25,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#ifndef SYS_pidfd_open // headers before 5.3
+#define SYS_pidfd_open 434
+#endif
+
 enum { ADOPT_FDS_MAX = 65536 }; // descriptors of one process
 
 static uint64_t start_ticks_of(pid_t pid)

@@ -135,11 +135,11 @@ int job_make_folder(struct job *j, const char *base, const char *taken, int *loc
         if (taken && exists_in(taken, id))
             continue;
         if (mkdir(path, 0700) == 0) {
-            snprintf(j->folder, sizeof j->folder, "%s", path);
+            memcpy(j->folder, path, strlen(path) + 1);
             memcpy(j->id, id, strlen(id) + 1);
-            int status = take_lock(path, lock_fd, e);
+            int status = take_lock(j->folder, lock_fd, e);
             if (status < 0)
-                folder_remove(path, NULL);
+                folder_remove(j->folder, NULL);
             return status;
         }
         if (errno != EEXIST)

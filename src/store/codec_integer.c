@@ -137,7 +137,8 @@ static struct plan plan_packing(const int64_t *x, size_t n)
         if (plan.size > PACKED_HEADER + groups_size(n, 1))
             plan_patched(x, n, wide, &plan);
     }
-    plan.flags |= wide ? WIDE : 0;
+    if (wide)
+        plan.flags |= WIDE;
     return plan;
 }
 

@@ -30,6 +30,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef SYS_pidfd_getfd // older headers
+#define SYS_pidfd_getfd 438
+#endif
+
 enum { SKIPPED = 77, SIGNALLED = 128, FILTER_MAX = 64, PATH_BYTES = 4096 };
 
 static const struct kind {

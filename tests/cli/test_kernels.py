@@ -1,18 +1,20 @@
 """Old and restricted kernels: each system call that an old kernel lacks, or a container forbids, is
 missing in turn. Either everything works, or one line of `sonde run` and of `sonde doctor` says what
-is lost. The command always runs.
+is lost. The command always runs. Control groups of both versions are measured.
 """
 
 import ctypes
 import errno
 import os
+import pathlib
 import platform
 import shutil
 import struct
 import subprocess
+import sys
 import unittest
 
-from place import SONDE, Place, main
+from place import SONDE, Place, main, until
 
 EMITTER = os.environ["EMITTER"]
 MACHINES = {"x86_64": 0, "aarch64": 1}
@@ -137,6 +139,65 @@ class Folders(Place):
     def test_full_home(self):
         said = self.home("mount -t tmpfs -o size=8k none HOME; cat /dev/zero >HOME/full 2>/dev/null || true")
         self.assertIn("No space left on device", said)
+
+
+LIMIT_BYTES, USED_BYTES = 256 << 20, 64 << 20
+
+
+def group_folders(controller):
+    """Yields (version, folder) of each place where this kernel may make groups with the
+    controller."""
+    lines = [line.split(":", 2) for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines()]
+    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+        mount, kind = (part.split() for part in line.split(" - ", 1))
+        version = {"cgroup": 1, "cgroup2": 2}.get(kind[0])
+        if version == 1 and controller not in kind[2].split(",") or not version:
+            continue
+        (path,) = [path for number, names, path in lines if (controller in names.split(",") if version == 1 else (number, names) == ("0", ""))]
+        yield version, pathlib.Path(mount[4] + path.removeprefix(mount[3] if mount[3] != "/" else ""))
+
+
+class ControlGroups(Place):
+    """The real kernel's control groups, of either version."""
+
+    def group(self, controller, limits):
+        """Makes a group and sets one of the limits, by version; returns its file of processes."""
+        for version, folder in group_folders(controller):
+            made = folder / f"sonde-test-{os.getpid()}"
+            try:
+                made.mkdir()
+            except OSError:
+                continue
+            self.addCleanup(made.rmdir)
+            try:
+                for file, value in limits[version].items():
+                    (made / file).write_text(value)
+            except OSError:  # a group of version 2 without this controller
+                continue
+            return made / "cgroup.procs"
+        self.skipTest(f"no group of the controller {controller} can be made here")
+
+    def measure(self, procs, code, *metrics):
+        done = self.sonde("run", "-q", "-l", "2", "--", sys.executable, "-c", code, preexec_fn=lambda: procs.write_text(str(os.getpid())))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        until(lambda: not procs.read_text(), "the group is empty")
+        found = []
+        for metric in metrics:
+            out = self.sonde("query", "--csv", metric).stdout
+            found.append([float(line.rsplit(",", 1)[1]) for line in out.splitlines()[1:]])
+        return found
+
+    def test_memory(self):
+        procs = self.group("memory", {1: {"memory.limit_in_bytes": str(LIMIT_BYTES)}, 2: {"memory.max": str(LIMIT_BYTES)}})
+        limits, peaks = self.measure(procs, f"import time; b = b'x' * {USED_BYTES}; time.sleep(2)", "cgroup_memory_limit_bytes", "cgroup_memory_peak_bytes")
+        self.assertEqual(set(limits), {LIMIT_BYTES})
+        self.assertTrue(USED_BYTES < max(peaks) < LIMIT_BYTES, peaks)
+
+    def test_processor_time(self):
+        procs = self.group("cpu", {1: {"cpu.cfs_quota_us": "20000", "cpu.cfs_period_us": "100000"}, 2: {"cpu.max": "20000 100000"}})
+        periods, throttled = self.measure(procs, "import time; end = time.monotonic() + 3\nwhile time.monotonic() < end: pass", "cgroup_throttled_periods_total", "cgroup_throttled_seconds_total")
+        self.assertGreater(max(periods), 0)
+        self.assertGreater(max(throttled), 0)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ static void say(int rc, const struct http_answer *a, const struct error *e,
     struct buf out = {0};
     struct json_writer w = json_to(&out);
     json_begin_object(&w);
-    json_key_string(&w, "rc", str_of(rc ? strerrorname_np(-rc) : ""));
+    json_key_i64(&w, "errno", -rc);
     json_key_string(&w, "words", str_of(rc ? e->text : ""));
     json_key_i64(&w, "status", a->status);
     json_key_string(&w, "body", buf_str(&a->body));

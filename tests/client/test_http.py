@@ -2,6 +2,7 @@
 sends, and failures."""
 
 import contextlib
+import errno
 import http.server
 import json
 import os
@@ -115,6 +116,8 @@ class Http(Place):
     def ask(self, url, what="get", path="/echo", *body, token="-", env=None):
         result = subprocess.run([ASK, url, token, what, path, *body], env=self.env | (env or {}), capture_output=True, text=True, timeout=60, check=True)
         answers = [json.loads(line) for line in result.stdout.splitlines()]
+        for answer in answers:
+            answer["rc"] = errno.errorcode.get(answer["errno"], "")
         return answers[0] if len(answers) == 1 else answers
 
     def fails(self, answer, code, *words):

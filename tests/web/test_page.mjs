@@ -187,7 +187,8 @@ test('many nodes: bands, the heat map, a node by click', { timeout: 60000 }, asy
   const { series } = await ask(url, 'sonde/v1/query', token, body);
   assert.deepEqual(series.map((s) => s.tags.host).sort(), now.heat.rows.map((r) => r.host).sort());
   // Every 53rd node takes longer for its steps. The chart names these nodes and draws their lines
-  // with the API's numbers.
+  // with the API's numbers, once it is on the screen.
+  await page.locator('figure[data-metric=step_seconds]').scrollIntoViewIfNeeded();
   await until(page, () => window.sonde.drawn().charts.find((c) => c.metric === 'step_seconds').outliers.length === 2);
   const band = (await drawn(page)).charts.find((c) => c.metric === 'step_seconds');
   const means = await ask(url, 'sonde/v1/query', token, { ...body, queries: [{ m: 'none:0all-avg:step_seconds' }] });

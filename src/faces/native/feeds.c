@@ -15,6 +15,9 @@
 
 enum { PIECE_BYTES = 16384 };
 
+// Unsigned in older versions of libmicrohttpd.
+static const ssize_t END_OF_STREAM = (ssize_t)MHD_CONTENT_READER_END_OF_STREAM;
+
 struct feed {
     struct feeds *all;
     struct list_link of_all; // in all->feeds
@@ -182,10 +185,10 @@ static ssize_t read_feed(void *user, uint64_t position, char *to, size_t most)
     if (!feed->looked) {
         feed->looked = true;
         if (is_gone(feed))
-            return MHD_CONTENT_READER_END_OF_STREAM;
+            return END_OF_STREAM;
         if (stream_next(feed->stream, &feed->pending, &e) != 0) {
             log_warning("a stream is closed: %s", e.text);
-            return MHD_CONTENT_READER_END_OF_STREAM;
+            return END_OF_STREAM;
         }
         connections_phase(f->connections, feed->connection, PHASE_SENDING); // restarts its timeout
         if (feed->pending.size)
@@ -201,7 +204,7 @@ static ssize_t read_feed(void *user, uint64_t position, char *to, size_t most)
     }
     feed->news = false; // data arrived during the check, so check again at once
     pthread_mutex_unlock(&f->lock);
-    return stop ? MHD_CONTENT_READER_END_OF_STREAM : 0;
+    return stop ? END_OF_STREAM : 0;
 }
 
 static void free_feed(void *user)

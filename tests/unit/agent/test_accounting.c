@@ -28,6 +28,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef CLONE_NEWTIME // older headers
+#define CLONE_NEWTIME 0x80
+#endif
+
 enum {
     PROGRAMS_MAX = 4096,
     THREADS_MAX = 4,

@@ -135,8 +135,12 @@ struct told {
 
 static size_t malloc_bytes(void)
 {
+#if __GLIBC_PREREQ(2, 33)
     struct mallinfo2 m = mallinfo2();
-    return m.uordblks + m.hblkhd;
+#else
+    struct mallinfo m = mallinfo();
+#endif
+    return (size_t)m.uordblks + (size_t)m.hblkhd;
 }
 
 static size_t counted_bytes(const struct told *told)

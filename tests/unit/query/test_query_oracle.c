@@ -468,7 +468,7 @@ static void agrees_with_the_plain_engine(void **state)
         for (size_t i = 0; i < c.series; i++) {
             plain_series(&c.q, &c.raw[i], &lines[i]);
             plain_edges(&c.q, &c.raw[i], &lines[i]);
-            neighbours += lines[i].before.there + lines[i].after.there;
+            neighbours += (size_t)lines[i].before.there + (size_t)lines[i].after.there;
         }
         plain_group(&c.q, lines, c.series, t, v, &n);
         struct arena arena = {0};

@@ -282,7 +282,8 @@ static void another_version(void **state)
     assert_int_equal(store_reader_open(fixture_path, &r, &e), -ENOTSUP);
     assert_non_null(strstr(e.text, "version 3.2"));
     bytes[offsetof(struct superblock, major)]--;
-    bytes[offsetof(struct superblock, minor)] += 7; // newer, but compatible
+    char *minor = &bytes[offsetof(struct superblock, minor)];
+    *minor = (char)(*minor + 7); // newer, but compatible
     crc = crc32c(0, bytes, offsetof(struct superblock, fixed_crc));
     memcpy(bytes + offsetof(struct superblock, fixed_crc), &crc, sizeof crc);
     spit(bytes, size);

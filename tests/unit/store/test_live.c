@@ -342,7 +342,7 @@ static int sync_and_look(void *user, int fd)
     struct superblock sb;
     syncs++;
     if (pread(fd, &sb, sizeof sb, 0) == (ssize_t)sizeof sb)
-        syncs_in_a_change += sb.table_sequence % 2;
+        syncs_in_a_change += (unsigned)(sb.table_sequence % 2);
     return store_io_real.sync(user, fd);
 }
 

@@ -12,7 +12,7 @@ static int counted_random(void *user, uint8_t *out, size_t size)
 {
     uint8_t *next = user;
     for (size_t i = 0; i < size; i++)
-        out[i] = (uint8_t)(*next * 31 + i);
+        out[i] = (uint8_t)(*next * 31u + i);
     (*next)++;
     return 0;
 }
