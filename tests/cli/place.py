@@ -75,6 +75,7 @@ class Place(unittest.TestCase):
         self.env = keep | {
             "TMPDIR": str(self.tmp), "SONDE_RUNS": str(self.runs), "HOME": str(self.root), "SONDE_SYSTEM_CONFIG": "", "SONDE_PORT": str(free_port()),
             "PATH": os.path.dirname(SONDE) + ":" + os.environ["PATH"], "TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONFAULTHANDLER": "1",
+            "MPLCONFIGDIR": os.environ.get("MPLCONFIGDIR", str(self.root / "mpl")),
         }
         self.started = []
         self.addTypeEqualityFunc(list, self.assert_lists_equal)

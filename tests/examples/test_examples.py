@@ -17,7 +17,7 @@ SCALE = ["--mem", "160000", "--size", "100", "--num_workers", "2", "--iterations
 class Example(Place):
     def setUp(self):
         super().setUp()
-        self.env |= {"PYTHONPATH": f"{os.environ['PACKAGE']}:{os.environ.get('PYTHONPATH', '')}", "MPLCONFIGDIR": str(self.root / "mpl")}
+        self.env |= {"PYTHONPATH": f"{os.environ['PACKAGE']}:{os.environ.get('PYTHONPATH', '')}"}
         self.record = self.root / "recording"
 
     def example(self, name, *arguments, level=2, options=(), code=0, env=None):

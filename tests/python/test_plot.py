@@ -81,7 +81,7 @@ class Plots(Place):
         return str(self.runs / job)
 
     def plot(self, *words, **more):
-        env = {"PYTHONPATH": f"{os.environ['PACKAGE']}:{os.environ.get('PYTHONPATH', '')}", "MPLCONFIGDIR": str(self.root / "mpl"), "SONDE_PYTHON": sys.executable}
+        env = {"PYTHONPATH": f"{os.environ['PACKAGE']}:{os.environ.get('PYTHONPATH', '')}", "SONDE_PYTHON": sys.executable}
         return self.sonde("plot", *words, env=env | more)
 
     def draws(self, *words, **more):
@@ -433,7 +433,7 @@ class Drawn(Plots):
         self.draws("lines", "loss", where, "-o", "x.png")
         before = (self.root / "x.png").read_bytes()
         # The file may have 2,000 bytes, but the picture needs more.
-        env = {"PYTHONPATH": f"{os.environ['PACKAGE']}:{os.environ.get('PYTHONPATH', '')}", "MPLCONFIGDIR": str(self.root / "mpl"), "SONDE_PYTHON": sys.executable}
+        env = {"PYTHONPATH": f"{os.environ['PACKAGE']}:{os.environ.get('PYTHONPATH', '')}", "SONDE_PYTHON": sys.executable}
         result = self.sonde("plot", "lines", "loss", where, "-o", "x.png", env=env, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)))
         self.one_line(result, 1, "cannot write x.png: File too large")
         self.assertEqual((self.root / "x.png").read_bytes(), before)
