@@ -140,6 +140,37 @@ class Results(Tools):
         self.assertEqual((done.returncode, done.stdout), (0, "2 passed, 0 failed, 0 skipped\n"))
 
 
+class Sanitize(Tools):
+    ONCE = "#!/bin/sh\n[ -e '{0}' ] && exit\n>'{0}'\necho '{1}' >&2\nexit 1\n"
+
+    def sanitize(self, *fails):
+        """Each test fails in its first run only."""
+        self.write("meson.build", "project('x')\n" + "".join(f"test('t{i}', find_program('t{i}.sh'), suite: 'unit')\n" for i in range(len(fails))))
+        for i, words in enumerate(fails):
+            self.write(f"t{i}.sh", self.ONCE.format(self.root / f"ran {i}", words))
+        for kind in ("address-undefined", "thread"):
+            self.run_it("meson", "setup", f"x-{kind}")
+        return self.run_it(PROJECT / "tools/sanitize", BUILD="x")
+
+    def test_what_passes_alone_is_unsteady(self):
+        done = self.sanitize("late", "late, too")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("0 passed, 0 failed, 0 skipped, 2 unsteady", done.stdout)
+
+    def test_a_report_of_a_sanitizer_is_a_failure(self):
+        for words in ("WARNING: ThreadSanitizer: data race", "==1==ERROR: LeakSanitizer: detected memory leaks", "a.c:3:5: runtime error: shift exponent"):
+            done = self.sanitize(words)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            self.assertIn("fail under: address,undefined\n", done.stderr)
+            shutil.rmtree(self.root)
+            self.root.mkdir()
+
+    def test_three_failures_are_no_chance(self):
+        done = self.sanitize("late", "late", "late")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("0 passed, 3 failed, 0 skipped", done.stdout)
+
+
 class Make(Tools):
     def make(self, *arguments):
         return self.run_it("make", "--no-print-directory", "-f", PROJECT / "Makefile", *arguments)

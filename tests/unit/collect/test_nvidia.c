@@ -145,6 +145,16 @@ static void mig_instances_are_devices(void **state)
     end();
 }
 
+// Samples until no GPU is late, because the machine may be busy.
+static int sample_all(void)
+{
+    int given;
+    do
+        given = sample();
+    while (says("has not answered"));
+    return given;
+}
+
 static void many_gpus(void **state)
 {
     (void)state;
@@ -155,7 +165,7 @@ static void many_gpus(void **state)
         snprintf(line, sizeof line, "set %d power %d", gpu, 1000 * (gpu + 1));
         say(line);
     }
-    sample();
+    sample_all();
     for (int gpu = 0; gpu < 16; gpu++) {
         char index[12];
         snprintf(index, sizeof index, "%d", gpu);
@@ -167,7 +177,7 @@ static void many_gpus(void **state)
     say("gpus 64");
     say("mig * 7");
     begin(4);
-    assert_true(sample() > 2000);
+    assert_true(sample_all() > 2000);
     assert_true(value("", "gpu_count") == 64);
     end();
 }
