@@ -57,7 +57,11 @@ static inline __attribute__((always_inline)) void unpack_group(const uint8_t *re
     for (unsigned part = 0; part < LANES; part += VECTOR_LANES) {
         const uint8_t *at = in + part * 4;
         vector now = VECTOR_LOAD(at);
+#ifdef __clang__
+#pragma unroll(32) // older releases of clang do not know GCC's pragma
+#else
 #pragma GCC unroll 32
+#endif
         for (unsigned row = 0; row < ROWS; row++) {
             unsigned shift = row * width % 32;
             vector v = VECTOR(srli)(now, SHIFT_OF(shift));

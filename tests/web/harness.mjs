@@ -28,6 +28,9 @@ export function need(...what) {
 
 export const require = createRequire(path.join(packages, 'package.json'));
 export const TOKEN = 'a-token-of-the-page-test';
+// These limits only end what hangs, so they are ample: other work may slow the tests.
+export const WAITS_MS = 120000;
+export const HANGS = { timeout: 300000 };
 const ended = [];
 
 export function atEnd(work) {
@@ -213,7 +216,7 @@ export async function proxy(port, prefix, portal = false) {
 
 export async function browser() {
   const { chromium: driver } = require('playwright-core');
-  const b = await driver.launch({ executablePath: chromium, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
+  const b = await driver.launch({ executablePath: chromium, timeout: WAITS_MS, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
   atEnd(() => b.close());
   return b;
 }
@@ -222,7 +225,7 @@ export async function browser() {
 export async function tab(b, options = {}) {
   const context = await b.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(Number(process.env.SONDE_WEB_TIMEOUT_MS ?? 30000));
+  page.setDefaultTimeout(WAITS_MS);
   page.said = [];
   page.on('console', (m) => page.said.push(`${m.type()}: ${m.text()}`));
   page.on('pageerror', (e) => page.said.push(`error: ${e.stack}`));

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { loaded, T, twoNodes, violations } from './checks.mjs';
-import { ask, atEnd, browser, drawn, endAll, folder, need, proxy, said, serve, start, tab, TOKEN, until } from './harness.mjs';
+import { ask, atEnd, browser, drawn, endAll, folder, HANGS, need, proxy, said, serve, start, tab, TOKEN, until } from './harness.mjs';
 
 need('page', 'packages', 'chromium');
 let b;
@@ -51,7 +51,7 @@ async function attacker() {
   return `http://127.0.0.1:${server.address().port}/`;
 }
 
-test('an annotation: asks for text and token, appears in the page and in the API; no other page can send one', { timeout: 90000 }, async () => {
+test('an annotation: asks for text and token, appears in the page and in the API; no other page can send one', HANGS, async () => {
   const { job, url, view, write } = await runningJob();
   const page = await tab(b);
   await page.goto(`${url}?token=${view}`);
@@ -137,7 +137,7 @@ test('an annotation: asks for text and token, appears in the page and in the API
   await job.gone;
 });
 
-test('behind a portal with HTTPS, a Host of its own and its own Authorization: the page shows and changes the job', { timeout: 90000 }, async () => {
+test('behind a portal with HTTPS, a Host of its own and its own Authorization: the page shows and changes the job', HANGS, async () => {
   const { job, url, view, write } = await runningJob();
   const portal = await proxy(new URL(url).port, '/rnode/n1/4242/', true);
   const page = await tab(b, { ignoreHTTPSErrors: true });
@@ -157,7 +157,7 @@ test('behind a portal with HTTPS, a Host of its own and its own Authorization: t
   await job.gone;
 });
 
-test('a restart without a node: asks which, needs the control token, and reaches the launcher', { timeout: 60000 }, async () => {
+test('a restart without a node: asks which, needs the control token, and reaches the launcher', HANGS, async () => {
   const made = folder();
   for (const host of ['n1', 'n2', 'n3']) {
     // These files stay live, because their writers run until the end of the test.
@@ -195,7 +195,7 @@ test('a restart without a node: asks which, needs the control token, and reaches
   await server.stop();
 });
 
-test('a recording offers no action', { timeout: 60000 }, async () => {
+test('a recording offers no action', HANGS, async () => {
   const server = await serve([await twoNodes()], ['replay=1']);
   const page = await tab(b);
   await page.goto(`${server.url}?token=${TOKEN}`);

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { near, ok, T, violations } from './checks.mjs';
-import { ask, browser, drawn, endAll, folder, need, proxy, record, said, serve, start, tab, TOKEN, until } from './harness.mjs';
+import { ask, browser, drawn, endAll, folder, HANGS, need, proxy, record, said, serve, start, tab, TOKEN, until } from './harness.mjs';
 
 need('page', 'packages', 'chromium');
 let b;
@@ -51,7 +51,7 @@ async function sidesAreTheServers(page, { url, token }, metric) {
   return compared;
 }
 
-test('two running jobs, and a recording beside a running job: each from its start, and they go on', { timeout: 120000 }, async () => {
+test('two running jobs, and a recording beside a running job: each from its start, and they go on', HANGS, async () => {
   const home = folder();
   const one = await running(home, 'one');
   await promisify(execFile)(process.env.SONDE, ['run', '-l', '2', '--', process.env.SONDE_DEMO], { env: { ...one.env, SONDE_JOB: 'old', DEMO_SECONDS: '6' } });
@@ -91,7 +91,7 @@ test('two running jobs, and a recording beside a running job: each from its star
   await two.stop();
 });
 
-test('a server that accepts requests and does not answer: the page says since when, and goes on', { timeout: 90000 }, async () => {
+test('a server that accepts requests and does not answer: the page says since when, and goes on', HANGS, async () => {
   const sim = start(process.env.SONDE, ['simulate', '--nodes', '2', '--metrics', '6', '--history', '60', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
   const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
   const between = await proxy(new URL(url).port, '/');
@@ -110,7 +110,7 @@ test('a server that accepts requests and does not answer: the page says since wh
   assert.deepEqual(page.said.filter((s) => !/Failed to load resource/.test(s)), []);
 });
 
-test('a server that stalls in the midst of the requests: the page says so before it sends others', { timeout: 90000 }, async () => {
+test('a server that stalls in the midst of the requests: the page says so before it sends others', HANGS, async () => {
   const sim = start(process.env.SONDE, ['simulate', '--nodes', '2', '--metrics', '6', '--history', '60', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
   const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
   const between = await proxy(new URL(url).port, '/');
@@ -125,7 +125,7 @@ test('a server that stalls in the midst of the requests: the page says so before
   await until(page, ok);
 });
 
-test('a proxy that answers with its login page, and a server with an unknown answer: the page goes on', { timeout: 90000 }, async () => {
+test('a proxy that answers with its login page, and a server with an unknown answer: the page goes on', HANGS, async () => {
   const sim = start(process.env.SONDE, ['simulate', '--nodes', '2', '--metrics', '6', '--history', '60', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
   const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
   const between = await proxy(new URL(url).port, '/');
@@ -150,7 +150,7 @@ test('a proxy that answers with its login page, and a server with an unknown ans
   assert.equal(await page.evaluate(() => document.documentElement.dataset.connection), 'ok');
 });
 
-test('the pixels of a line lie where the API’s numbers put them', { timeout: 60000 }, async () => {
+test('the pixels of a line lie where the API’s numbers put them', HANGS, async () => {
   const made = folder();
   await record(path.join(made, 'n1.sonde'), 'job1', 'n1', (w) => {
     for (let s = 0; s < 300; s++) if (s < 120 || s >= 180) w.point('level', {}, T + s * 1000, s < 240 ? 50 + 40 * Math.sin(s / 40) : 10);

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { compare, fits, loaded, near, ok, T, violations } from './checks.mjs';
-import { ask, browser, drawn, endAll, folder, need, record, said, serve, start, tab, TOKEN, until } from './harness.mjs';
+import { ask, browser, drawn, endAll, folder, HANGS, need, record, said, serve, start, tab, TOKEN, until, WAITS_MS } from './harness.mjs';
 
 need('page', 'packages', 'chromium');
 let b;
@@ -40,7 +40,7 @@ async function training(made, job, start, { slow = 1.6, seconds = 600, base = 0.
     });
 }
 
-test('findings: what sonde detect finds, in a sentence each, marked at its place', { timeout: 60000 }, async () => {
+test('findings: what sonde detect finds, in a sentence each, marked at its place', HANGS, async () => {
   const made = folder();
   await training(made, 'job1', T);
   const server = await serve([made], ['replay=1']);
@@ -114,7 +114,7 @@ test('findings: what sonde detect finds, in a sentence each, marked at its place
   await other.stop();
 });
 
-test('two runs over each other: each from its start, with the numbers of its own time', { timeout: 60000 }, async () => {
+test('two runs over each other: each from its start, with the numbers of its own time', HANGS, async () => {
   const made = folder();
   const later = T + 86400e3 + 12345;
   await training(made, 'monday', T);
@@ -160,7 +160,7 @@ test('two runs over each other: each from its start, with the numbers of its own
   await server.stop();
 });
 
-test('export: a picture, a table, and command lines that print the same numbers', { timeout: 60000 }, async () => {
+test('export: a picture, a table, and command lines that print the same numbers', HANGS, async () => {
   const made = folder();
   await training(made, 'job1', T);
   const server = await serve([made], ['replay=1']);
@@ -209,7 +209,7 @@ test('export: a picture, a table, and command lines that print the same numbers'
   await server.stop();
 });
 
-test('restarts of the command: a line with its number, in the overview, the charts and the nodes', { timeout: 60000 }, async () => {
+test('restarts of the command: a line with its number, in the overview, the charts and the nodes', HANGS, async () => {
   const made = folder();
   await training(made, 'again', T, { slow: 1 });
   const at = [150, 420];
@@ -259,7 +259,7 @@ test('restarts of the command: a line with its number, in the overview, the char
   await server.stop();
 });
 
-test('nodes die: named, with the time; the charts of the others go on', { timeout: 60000 }, async () => {
+test('nodes die: named, with the time; the charts of the others go on', HANGS, async () => {
   const sim = start(process.env.SONDE, ['simulate', '--nodes', '6', '--metrics', '6', '--history', '60', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
   const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
   const page = await tab(b);
@@ -279,7 +279,7 @@ test('nodes die: named, with the time; the charts of the others go on', { timeou
   assert.deepEqual(page.said, []);
 });
 
-test('an agent is killed and started again: the line goes on', { timeout: 60000 }, async () => {
+test('an agent is killed and started again: the line goes on', HANGS, async () => {
   const home = folder();
   const job = start(process.env.SONDE, ['run', '-l', '2', '-v', '--record', path.join(home, 'recording'), '--', process.env.SONDE_DEMO], {
     env: { ...process.env, DEMO_SECONDS: '600', SONDE_RUN_DIR: home, SONDE_RUNS: home },
@@ -297,7 +297,7 @@ test('an agent is killed and started again: the line goes on', { timeout: 60000 
   process.kill(agent, 'SIGKILL');
   await until(page, (t) => window.sonde.drawn().charts.find((c) => c.metric === 'loss').lines[0].t.at(-1) > t + 1000, before);
   assert.notDeepEqual(agents(), [agent]);
-  assert.equal((await drawn(page)).live, true);
+  await until(page, () => window.sonde.drawn().live);
   await page.keyboard.press(' ');
   await until(page, () => location.hash.includes('from='));
   const { range } = await drawn(page);
@@ -308,7 +308,7 @@ test('an agent is killed and started again: the line goes on', { timeout: 60000 
   await job.gone;
 });
 
-test('a browser whose clock is an hour behind, or ahead: the job’s times count', { timeout: 60000 }, async () => {
+test('a browser whose clock is an hour behind, or ahead: the job’s times count', HANGS, async () => {
   const sim = start(process.env.SONDE, ['simulate', '--nodes', '2', '--metrics', '6', '--history', '60', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
   const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
   for (const off of [-3600e3, 3600e3]) {
@@ -329,7 +329,7 @@ test('a browser whose clock is an hour behind, or ahead: the job’s times count
   }
 });
 
-test('a session of a browser changes nothing, from this page or another', { timeout: 60000 }, async () => {
+test('a session of a browser changes nothing, from this page or another', HANGS, async () => {
   const home = folder();
   const job = start(process.env.SONDE, ['run', '-l', '1', '-v', '--no-record', '--', process.env.SONDE_DEMO], {
     env: { ...process.env, DEMO_SECONDS: '600', SONDE_RUN_DIR: home, SONDE_RUNS: home },
@@ -353,7 +353,7 @@ test('a session of a browser changes nothing, from this page or another', { time
   await job.gone;
 });
 
-test('the keyboard alone: everything is reached, and the focus is seen', { timeout: 60000 }, async () => {
+test('the keyboard alone: everything is reached, and the focus is seen', HANGS, async () => {
   const made = folder();
   await training(made, 'job1', T);
   await training(made, 'job2', T + 3600e3);
@@ -401,7 +401,7 @@ test('the keyboard alone: everything is reached, and the focus is seen', { timeo
 });
 
 // With SONDE_WEB_MEMORY_SECONDS=600, the test takes ten minutes.
-test('minutes of live charts: the page’s memory does not grow', { timeout: 120000 + 1000 * Number(process.env.SONDE_WEB_MEMORY_SECONDS ?? 12) }, async () => {
+test('minutes of live charts: the page’s memory does not grow', { timeout: HANGS.timeout + 1000 * Number(process.env.SONDE_WEB_MEMORY_SECONDS ?? 12) }, async () => {
   const seconds = Number(process.env.SONDE_WEB_MEMORY_SECONDS ?? 12);
   const sim = start(process.env.SONDE, ['simulate', '--nodes', '4', '--metrics', '40', '--history', '120', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
   const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
@@ -422,7 +422,7 @@ test('minutes of live charts: the page’s memory does not grow', { timeout: 120
   };
   const to = () => window.sonde.drawn().range.to;
   const wait = async (s) => until(page, (t) => window.sonde.drawn().range.to >= t, (await page.evaluate(to)) + s * 1000);
-  page.setDefaultTimeout(60000 + 1000 * seconds);
+  page.setDefaultTimeout(WAITS_MS + 1000 * seconds);
   await wait(Math.max(5, seconds / 4)); // until every view was drawn once
   const first = await held();
   const samples = [];
