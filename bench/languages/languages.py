@@ -20,7 +20,7 @@ from peers import report, say  # noqa: E402
 
 BUILD = os.environ["SONDE_BUILD"]
 LIBRARY = os.path.join(BUILD, "src/emit/libsonde.a")
-PROGRAMS = {"C++": "loops.cpp", "Fortran": "loops.f90", "Rust": "loops.rs", "Go": "loops.go", "Java": "Loops.java"}
+PROGRAMS = {"C++": "loops.cpp", "Fortran": "loops.f90", "Rust": "loops.rs", "Go": "loops.go", "Java": "Loops.java", "Julia": "loops.jl"}
 
 
 def run(*command):

@@ -8,7 +8,7 @@ import subprocess
 
 SOURCE = pathlib.Path(__file__).parent.parent.parent
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
-COMPILERS = {"cpp": "g++", "f90": "gfortran", "rs": "cargo", "go": "go", "java": "javac"}
+COMPILERS = {"cpp": "g++", "f90": "gfortran", "rs": "cargo", "go": "go", "java": "javac", "jl": "julia"}
 
 
 def found(*programs):
@@ -96,3 +96,9 @@ class Builds:
         allowed = ["--enable-native-access=ALL-UNNAMED"] if int(re.search(r"\d+", version)[0]) >= 24 else []
         self.java_command = ["java", *allowed, "-cp", self.classes]
         return [[*self.java_command, f"-Djava.library.path={self.folder}", source.stem] for source in sources]
+
+    def jl(self, *sources):
+        """Julia compiles when it runs; what it has compiled stays in the folder."""
+        depot = f"JULIA_DEPOT_PATH={self.folder}/depot"
+        path = f"JULIA_LOAD_PATH={SOURCE}/bindings/julia:@stdlib"
+        return [["env", f"SONDE_LIB_DIR={os.path.dirname(self.library)}", depot, path, "julia", "--threads=2", "--startup-file=no", source] for source in sources]

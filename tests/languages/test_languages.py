@@ -329,6 +329,20 @@ class Languages(Place):
         done = subprocess.run([*builds.java_command, "Details"], env=self.env, capture_output=True, text=True)
         self.assertIn("pass -Djava.library.path=", done.stderr)  # the advice of Sonde.check()
 
+    def test_julia(self):
+        """The programs run with libsonde.so and without it. Without it, Sonde.check() returns the
+        reason."""
+        if not found("julia"):
+            self.skipTest("no Julia (https://julialang.org)")
+        program, details = self.build("program.jl", "details.jl")
+        self.check(*program)
+        self.check_without_sonde(*program)
+        shutil.rmtree(self.root / "record")
+        recording = self.check_nesting(*details, durations=[1.5])
+        self.assertEqual(self.dropped(recording), {"limit": 3.0})  # also a group of 5000 metrics
+        env, _, *rest = details
+        self.check_without_sonde(env, f"SONDE_LIB_DIR={self.root}", "NO_LIBRARY=1", *rest)
+
 
 if __name__ == "__main__":
     main()
