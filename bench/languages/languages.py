@@ -1,5 +1,6 @@
 """Measures the cost of calls in each language whose compiler is installed, compared with C++: a
 point, an addition to a cell, a point above the level of the run, and a span with a number as a tag.
+For Octave also a point of a vector of points, compared with a point in C++.
 
 Each program runs under `sonde run` and measures each call in 101 rounds. The result is the median;
 it includes the loop itself.
@@ -20,7 +21,8 @@ from peers import report, say  # noqa: E402
 
 BUILD = os.environ["SONDE_BUILD"]
 LIBRARY = os.path.join(BUILD, "src/emit/libsonde.a")
-PROGRAMS = {"C++": "loops.cpp", "Fortran": "loops.f90", "Rust": "loops.rs", "Go": "loops.go", "Java": "Loops.java", "Julia": "loops.jl"}
+PROGRAMS = {"C++": "loops.cpp", "Fortran": "loops.f90", "Rust": "loops.rs", "Go": "loops.go", "Java": "Loops.java", "Julia": "loops.jl",
+            "Octave": "loops.m"}
 
 
 def run(*command):
@@ -51,7 +53,7 @@ def main():
         costs = measure(source)
         first = first or costs
         for call, ns in costs.items():
-            report("languages", f"{call}_{language}", round(ns, 1), "ns", next(iter(PROGRAMS)), round(first[call], 1))
+            report("languages", f"{call}_{language}", round(ns, 1), "ns", next(iter(PROGRAMS)), round(first.get(call, first["emit"]), 1))
 
 
 main()

@@ -8,7 +8,7 @@ import subprocess
 
 SOURCE = pathlib.Path(__file__).parent.parent.parent
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
-COMPILERS = {"cpp": "g++", "f90": "gfortran", "rs": "cargo", "go": "go", "java": "javac", "jl": "julia"}
+COMPILERS = {"cpp": "g++", "f90": "gfortran", "rs": "cargo", "go": "go", "java": "javac", "jl": "julia", "m": "mkoctfile"}
 
 
 def found(*programs):
@@ -102,3 +102,12 @@ class Builds:
         depot = f"JULIA_DEPOT_PATH={self.folder}/depot"
         path = f"JULIA_LOAD_PATH={SOURCE}/bindings/julia:@stdlib"
         return [["env", f"SONDE_LIB_DIR={os.path.dirname(self.library)}", depot, path, "julia", "--threads=2", "--startup-file=no", source] for source in sources]
+
+    def m(self, *sources):
+        """Builds the MEX file; Octave runs the programs."""
+        binding = SOURCE / "bindings/matlab"
+        flags = ["-std=gnu17", "-O2", "-fPIC", *WARNINGS]
+        self.run("env", f"CFLAGS={' '.join(flags)}", "mkoctfile", "--mex", f"-I{SOURCE}/include", binding / "sonde_mex.c", self.library, "-pthread",
+                 "-o", self.folder / "sonde_mex.mex")
+        self.octave_command = ["octave-cli", "--norc", "--no-history", "--quiet", "--path", binding]
+        return [[*self.octave_command, "--path", self.folder, source] for source in sources]

@@ -343,6 +343,58 @@ class Languages(Place):
         env, _, *rest = details
         self.check_without_sonde(env, f"SONDE_LIB_DIR={self.root}", "NO_LIBRARY=1", *rest)
 
+    def test_octave(self):
+        """The programs run with the MEX file and without it. Without it, or if it cannot be loaded,
+        sonde.check() returns the reason."""
+        if not found("octave-cli", "mkoctfile"):
+            self.skipTest("no GNU Octave with mkoctfile (apt-get install octave-dev)")
+        builds = Builds(self.root, LIBRARY, self.compile)
+        program, details = builds.commands(HERE / "program.m", HERE / "details.m")
+        self.check(*program)
+        self.check_without_sonde(*program)
+        shutil.rmtree(self.root / "record")
+        self.check_octave_details(*details)
+        self.check_without_sonde(*builds.octave_command, HERE / "program.m")
+        (self.root / "broken").mkdir()
+        (self.root / "broken/sonde_mex.mex").write_text("not a library")
+        script = f"disp(sonde.check()), clear all, addpath('{self.root}/broken'), disp(sonde.check())"
+        done = subprocess.run([*builds.octave_command, "--eval", script], env=self.env | {"SONDE_LOG": "1"}, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        absent, broken = done.stdout.splitlines()
+        self.assertIn("sonde_mex is not on the path; build sonde_mex.c", absent)
+        self.assertIn("broken/sonde_mex.mex", broken)
+        self.assertEqual(done.stderr, f"sonde: warning: {absent}\nsonde: warning: {broken}\n")
+
+    def check_octave_details(self, *program):
+        """Tests timers, scopes of spans, vectors of points, limits, and numbers in tags."""
+        recording = self.check_numbers(*program)
+        self.check_without_sonde(*program)
+        values = self.values(recording)
+        scopes = values.pop("scope_seconds")
+        self.assertEqual(len(scopes), 2, scopes)
+        self.assertTrue(all(0 < seconds < 600 for seconds in scopes), scopes)
+        busy = values.pop("busy_seconds")[-1]
+        self.assertTrue(60 < busy < 660, busy)
+        self.assertEqual(values, {"first": [1, 2, 4], "second": [20, 30, 40], "series": [1, 4, 3, 2, 1], "now": [1, 2, 3]})
+        (times,) = [sorted(points) for (number, _), points in zip(recording.series, recording.points) if recording.metrics[number]["name"] == "series"]
+        self.assertEqual([t - times[0] for t in times], [0, 5, 123456000, 125000000, 2000000000])
+        self.assertEqual(times[0] % (1000 * MS), 0)
+        self.assertEqual(self.dropped(recording), {"limit": 3.0})  # 20 tags; no name; 5000 metrics
+        spans = [event for event in recording.last_events() if event.kind == "span"]
+        known = {event.id: event for event in spans}
+        by_name = {name: [span for span in spans if span.text == name] for name in {span.text for span in spans}}
+        (outer,), (inner,), (last,), (left_open,) = (by_name.pop(name) for name in ("outer", "inner", "last", "left_open"))
+        self.assertEqual((inner.parent, self.tags(outer.labels)), (outer.id, (("text", "cut"),)))
+        self.assertEqual((self.tags(last.labels), self.tags(left_open.labels)), ((), (("unfinished", "1"),)))
+        self.assertEqual([span.parent for span in by_name.pop("open")], [left_open.id])
+        self.assertEqual([span.parent for span in by_name.pop("round")], [0, 0, 0])
+        for child in by_name.pop("child"):
+            parent = known[child.parent]
+            self.assertEqual((parent.text, parent.labels), ("round", child.labels))
+            self.assertLessEqual((parent.start, child.end), (child.start, parent.end))
+        self.assertEqual(len(by_name.pop("deep")), 64)
+        self.assertEqual(by_name, {})
+
 
 if __name__ == "__main__":
     main()

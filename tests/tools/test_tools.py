@@ -301,6 +301,7 @@ class Columns(Tools):
             ("bindings/a.go", f"var a = `http://x` // {self.WIDE}\n"),
             ("bindings/A.java", f"/** {self.WIDE} */\n"),
             ("bindings/a.rs", f"fn a<'a>(x: &'a str) {{}} // {self.WIDE}\n"),
+            ("bindings/a.m", f"% {self.WIDE}\n"),
             ("docs/page.md", f"text\n{self.WIDE}\n"),
             ("tools/new.py", f'"""{self.WIDE}"""\n'),
             ("tools/new.sh", f"true # {self.WIDE}\n"),
