@@ -11,10 +11,14 @@ struct process {
     int stat, io; // descriptors of /proc/PID/stat and /proc/PID/io; -1 = not kept open
     uint64_t used, pages, threads; // used: ticks since the last reading of all details
     uint64_t parent, read_bytes, write_bytes;
-    uint64_t inherited, credited; // ticks of ended children (waited_children.h)
+    // ticks of ended children (waited_children.h); waited: cutime + cstime at the last reading
+    uint64_t waited, inherited, credited;
     char command[JOB_COMMAND_SIZE];
     bool ours, of_job, shown, picked;
-    bool listed; // the walk after this one has found it, too
+    bool listed;    // the walk after this one has found it, too
+    bool gone;      // its last reading failed because it has ended
+    bool passed_on; // the processor time of an ended one (waited_children.h)
+    uint32_t pass;  // of its last reading
     // it has ended, and its parent has not waited for it: only its processor time is left
     bool zombie;
     bool io_known; // the two byte counts are from this sample

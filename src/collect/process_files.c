@@ -37,8 +37,8 @@ ssize_t process_file_read(struct process_files *f, uint64_t pid, int *file, cons
             return -errno;
     }
     ssize_t got = pread(fd, text, size, 0);
-    if (got < 0)
-        got = -errno;
+    if (got <= 0)
+        got = got < 0 ? -errno : -ESRCH; // a process that lives has a text
     if (*file >= 0)
         return got;
     bool keep = got > 0 && f->open < PROCESS_FILES_MAX;

@@ -80,12 +80,14 @@ struct processes {
     struct process_files files;
     struct procfile loadavg; // fd < 0: missing, so every sample walks
     double ticks_per_second, page_bytes;
-    struct job_mark job;        // "" = no job
-    struct process *last, *now; // ascending by pid
-    size_t last_count, last_capacity, now_capacity;
+    struct job_mark job; // "" = no job
+    // ascending by pid; between two walks, `now` has the list before the last one
+    struct process *last, *now;
+    size_t last_count, last_capacity, now_capacity, before_count;
     size_t count[GROUPS]; // at the last walk
     uint64_t ticks_total[GROUPS];
     uint64_t walks, threads, last_pid; // of loadavg at the last walk
+    uint32_t pass;                     // the number of readings of the list
     bool valid;                        // the last walk succeeded
     bool unsure;                       // a process of ours may still turn out to belong to the job
     // the process of the job that ended last as a child of the launcher, and its counted ticks
@@ -242,6 +244,7 @@ static void take_over(struct processes *p, size_t count)
     size_t capacity = p->last_capacity;
     p->last = p->now;
     p->last_capacity = p->now_capacity;
+    p->before_count = p->last_count;
     p->last_count = count;
     p->now = list;
     p->now_capacity = capacity;
@@ -277,6 +280,7 @@ static int walk_list(struct source *s, struct processes *p, size_t *count)
                 process->start = known->start;
                 process->parent = known->parent;
                 process->ticks = known->ticks;
+                process->waited = known->waited;
                 process->inherited = known->inherited;
                 process->credited = known->credited;
                 process->used = known->used;
@@ -302,6 +306,7 @@ static int walk(struct source *s)
     size_t count = 0;
     int64_t begun = cpu_time_ns();
     p->unsure = false;
+    p->before_count = 0; // this walk overwrites the list
     for (size_t i = 0; i < p->last_count; i++)
         p->last[i].listed = false;
     int failed = walk_list(s, p, &count);
@@ -346,11 +351,20 @@ static int read_stat(struct processes *p, struct process *process, struct proces
     return 0;
 }
 
-// Adds the processor time since its last reading to the sums. Returns 0, or the error of read_stat.
+static void count_ticks(struct processes *p, const struct process *process, uint64_t more)
+{
+    for (int group = OWN; group <= (process->of_job ? JOB : OWN); group++)
+        p->ticks_total[group] += more;
+}
+
+// Adds the processor time of the process since its last reading to the sums. That of its children
+// is added by count_waited(), after all readings of a pass. Returns 0, or the error of read_stat.
 static int read_process(struct processes *p, struct process *process)
 {
     struct process_stat now;
     int failed = read_stat(p, process, &now);
+    process->pass = p->pass;
+    process->gone = failed == -ESRCH || failed == -ENOENT;
     if (failed) {
         process->shown = false;
         return failed;
@@ -359,10 +373,8 @@ static int read_process(struct processes *p, struct process *process)
     uint64_t ticks = now.ticks, before = same ? process->ticks : 0;
     if (!same)
         process->inherited = process->credited = 0;
-    uint64_t more =
-        (ticks > before ? ticks - before : 0) + waited_children_count(process, now.waited);
-    for (int group = OWN; group <= (process->of_job ? JOB : OWN); group++)
-        p->ticks_total[group] += more;
+    count_ticks(p, process, ticks > before ? ticks - before : 0);
+    process->waited = now.waited;
     process->reads = !same                        ? 1
                      : process->reads < UINT8_MAX ? (uint8_t)(process->reads + 1)
                                                   : process->reads;
@@ -375,6 +387,21 @@ static int read_process(struct processes *p, struct process *process)
     process->parent = now.parent;
     process->ticks = ticks;
     return 0;
+}
+
+// Adds the processor time of ended children that no reading has seen. A parent's waited time also
+// has what a reading of the child has counted, so the counted time is passed on first.
+static void count_waited(struct processes *p)
+{
+    if (!waited_children_have_ended(p->last, p->last_count))
+        return;
+    for (size_t i = 0; i < p->last_count; i++)
+        if (waited_children_probe(p->last, p->last_count, &p->last[i]))
+            read_process(p, &p->last[i]);
+    waited_children_pass_on_gone(p->last, p->last_count, p->now, p->before_count);
+    for (size_t i = 0; i < p->last_count; i++)
+        if (p->last[i].ours && !p->last[i].gone)
+            count_ticks(p, &p->last[i], waited_children_count(&p->last[i]));
 }
 
 static void read_io(struct processes *p, struct process *process)
@@ -437,18 +464,20 @@ static void put_details(struct source *s, double *values)
         uint64_t threads, pages;
     } sums[GROUPS] = {0};
     int64_t begun = cpu_time_ns();
+    p->pass++;
     for (size_t i = 0; i < p->last_count; i++) {
         struct process *process = &p->last[i];
         if (!process->ours)
             continue;
         int failed = read_process(p, process);
         for (int group = OWN; group <= (process->of_job ? JOB : OWN); group++) {
-            sums[group].gone += failed == -ESRCH || failed == -ENOENT;
+            sums[group].gone += process->gone;
             sums[group].read += !failed;
             sums[group].threads += failed ? 0 : process->threads;
             sums[group].pages += failed ? 0 : process->pages;
         }
     }
+    count_waited(p);
     for (int group = OWN; group <= (p->job.text[0] ? JOB : OWN); group++) {
         if (sums[group].read + sums[group].gone < p->count[group])
             continue; // an incomplete sum is missing
@@ -467,12 +496,14 @@ static void put_details(struct source *s, double *values)
 // Reads the job's processes that are shown, or will be after one more reading.
 static void read_shown(struct processes *p)
 {
+    p->pass++;
     for (size_t i = 0; i < p->last_count; i++) {
         struct process *process = &p->last[i];
         if (process->shown || (process->of_job && process->ours && process->reads < 2 &&
                                p->count[JOB] <= PROCESS_SHOWN_MAX))
             read_process(p, process);
     }
+    count_waited(p);
 }
 
 static void put_each(struct source *s, double *values, bool details)
@@ -525,22 +556,28 @@ static int processes_sample(struct source *s, double *values)
     return 0;
 }
 
-// Counts the time of the command since its last reading. If the command has left the list, or no
-// reading has seen it, only the job's sum lacks its time: the launcher, which has waited for it, is
-// one of our own processes.
+// Counts the time of the command since its last reading. If a reading has found that the command
+// has ended, or none has seen it, only the job's sum lacks its time: the launcher, which has waited
+// for it, is one of our own processes.
 static void processes_ended(struct source *s, uint64_t pid, double seconds)
 {
     struct processes *p = s->state;
     uint64_t all = (uint64_t)llround(seconds * p->ticks_per_second);
     struct process *process = waited_children_find(p->last, p->last_count, pid);
     bool counts = process && process->ours && process->start;
+    if (counts && !process->passed_on) { // what readings of its ended children have counted
+        for (size_t i = 0; i < p->last_count; i++)
+            if (p->last[i].ours && &p->last[i] != process)
+                read_process(p, &p->last[i]);
+        waited_children_pass_on_gone(p->last, p->last_count, p->now, p->before_count);
+    }
     uint64_t counted = counts               ? waited_children_counted(process)
                        : pid == p->gone_pid ? p->gone_ticks
                                             : 0;
     uint64_t more = all > counted ? all - counted : 0;
     p->ended = true;
     p->ticks_total[JOB] += more;
-    if (!counts)
+    if (!counts || process->passed_on)
         return;
     p->ticks_total[OWN] += more;
     process->credited += more;

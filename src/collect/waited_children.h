@@ -11,9 +11,9 @@
 //   │ the ended children themselves│ counts once (`credited` of it so far) │
 //   └──────────────────────────────┴───────────────────────────────────────┘
 //
-// A process may end between the walk that lists it and its reading, after its parent was read. Then
-// its time is in the rest first, and in `inherited` after the next walk; until the rest exceeds
-// `credited` again, nothing is added. So nothing counts twice in the long run, and no sum falls.
+// A child may end between the walk that lists it and the reading of its parent. So
+// waited_children_probe() finds the children to read again before their parents' waited time
+// counts, and the counted time of those that have ended is passed on first. No sum ever falls.
 //
 // An orphan that ends in the same interval as its parent looks like a child that was waited for.
 // Then its counted time is missing from later sums of its former grandparent.
@@ -22,11 +22,12 @@
 
 #include "collect/process.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
-// Returns the ticks that count now: the part of `waited`, the process's cutime and cstime, that no
-// reading and no earlier call has counted.
-uint64_t waited_children_count(struct process *process, uint64_t waited);
+// Returns the ticks that count now: the part of `waited` that no reading and no earlier call has
+// counted.
+uint64_t waited_children_count(struct process *process);
 
 // Returns the ticks of the process and its ended children that have been counted.
 static inline uint64_t waited_children_counted(const struct process *process)
@@ -38,9 +39,22 @@ static inline uint64_t waited_children_counted(const struct process *process)
 struct process *waited_children_find(struct process *list, size_t count, uint64_t pid);
 
 // Adds the counted time of processes that ended since the last walk (not `listed`) to `inherited`
-// of their nearest living ancestors. Both lists ascend by pid. An ancestor that is not ours, or no
-// longer known, does not count its children, so there is nothing to pass on.
+// of their ancestors, up to the nearest living one. Both lists ascend by pid. An ancestor that is
+// not ours, or no longer known, does not count its children, so there is nothing to pass on.
 void waited_children_pass_on(struct process *last, size_t last_count, struct process *now,
                              size_t now_count);
+
+// Does the same with the `gone` processes of one list. Their ancestors may have left the list, and
+// are then in the one of the walk before.
+void waited_children_pass_on_gone(struct process *list, size_t count, struct process *before,
+                                  size_t before_count);
+
+// Whether a process of the list has ended since the last call of waited_children_pass_on_gone(), or
+// has waited for a child.
+bool waited_children_have_ended(const struct process *list, size_t count);
+
+// Whether the process must be read again, because its parent has waited for a child since the last
+// reading of the process, or has ended.
+bool waited_children_probe(struct process *list, size_t count, const struct process *process);
 
 #endif

@@ -232,7 +232,7 @@ struct made {
     int read_ticks, read_waited; // at the last sample
     int passed;                  // counted time of children that ended since
     int orphaned;                // the step
-    bool lives;
+    bool lives, listed;
 };
 
 static void write_made(struct tree *t, int pid, const struct made *m)
@@ -242,6 +242,13 @@ static void write_made(struct tree *t, int pid, const struct made *m)
     snprintf(text, sizeof text, "%d (x) S %d 1 1 0 -1 0 0 0 0 0 %d 0 %d 0 20 0 1 0 %d 1000 1 1\n",
              pid, m->parent < 0 ? 1 : 100 + m->parent, m->ticks, m->waited, pid);
     tree_write(t, path, text);
+}
+
+static void remove_made(struct tree *t, int i)
+{
+    char path[32];
+    snprintf(path, sizeof path, "proc/%d", 100 + i);
+    tree_remove_all(t, path);
 }
 
 // Processes begin, work, end and are waited for at random. The source counts the time of each ended
@@ -294,10 +301,14 @@ static void ended_children_are_counted_once(void **state)
                         all[c].parent = -1;
                         all[c].orphaned = step;
                     }
+                // Half of the processes end between the walk that lists them and their reading.
                 char path[32];
-                snprintf(path, sizeof path, "proc/%d", 100 + i);
-                if (m->read_ticks)
-                    tree_remove_all(&t, path);
+                snprintf(path, sizeof path, "proc/%d/stat", 100 + i);
+                m->listed = m->read_ticks && test_random(&random) % 2;
+                if (m->listed)
+                    tree_write(&t, path, "");
+                else if (m->read_ticks)
+                    remove_made(&t, i);
             }
         }
         int expected = lost;
@@ -315,6 +326,11 @@ static void ended_children_are_counted_once(void **state)
         if (fabs(total - expected) > 0.01)
             fail_msg("step %d: %g ticks, not %d", step, total, expected);
         assert_true(own(&p, "own_cpu_seconds_total") * 100 == total);
+        for (int i = 0; i < count; i++)
+            if (all[i].listed) {
+                remove_made(&t, i);
+                all[i].listed = false;
+            }
     }
     assert_true(unseen > 0 && lost > 0 && count > 50);
     probe_free(&p);
@@ -330,8 +346,8 @@ static void write_child_of(struct tree *t, int pid, int parent, int ticks, int w
     tree_write(t, path, text);
 }
 
-// The command works on after its last reading, and ends. What the launcher tells completes the sum,
-// whether the last walk has seen the command, an earlier one has, or none.
+// The command and its child work on after their last reading, and end. What the launcher tells
+// completes the sum, whether the last walk has seen the command, an earlier one has, or none.
 static void the_end_of_the_command_is_counted(void **state)
 {
     (void)state;
@@ -342,9 +358,11 @@ static void the_end_of_the_command_is_counted(void **state)
         int command = launcher + 1 == (int)getpid() ? launcher + 2 : launcher + 1;
         int own_ticks = 3 + (int)(test_random(&random) % 10),
             read = 1 + (int)(test_random(&random) % 200),
-            waited = (int)(test_random(&random) % 100), more = (int)(test_random(&random) % 300);
-        int all = read + waited + more;
-        char path[32];
+            waited = (int)(test_random(&random) % 100), more = (int)(test_random(&random) % 300),
+            child_read = which == NEVER_SEEN ? 0 : 1 + (int)(test_random(&random) % 100),
+            child = command + 1 == (int)getpid() ? command + 2 : command + 1;
+        int all = read + waited + child_read + more;
+        char path[32], child_path[32];
         struct tree t;
         tree_make(&t);
         write_child_of(&t, launcher, 1, own_ticks, 0);
@@ -355,9 +373,18 @@ static void the_end_of_the_command_is_counted(void **state)
         write_child_of(&t, command, launcher, read, waited);
         ENVIRON(command, "SONDE_JOB=j1");
         if (which != NEVER_SEEN) {
+            write_child_of(&t, child, command, child_read, 0);
+            ENVIRON(child, "SONDE_JOB=j1");
             probe_sample(&p, "processes", t_ns);
-            assert_true(fabs(own(&p, "job_cpu_seconds_total") * 100 - read - waited) < 0.01);
+            int counted = read + waited + child_read;
+            assert_true(fabs(own(&p, "job_cpu_seconds_total") * 100 - counted) < 0.01);
+            snprintf(child_path, sizeof child_path, "proc/%d/stat", child);
+            tree_write(&t, child_path, ""); // it has ended; its file may be open
+            snprintf(child_path, sizeof child_path, "proc/%d", child);
+            tree_remove_all(&t, child_path);
         }
+        snprintf(path, sizeof path, "proc/%d/stat", command);
+        tree_write(&t, path, "");
         snprintf(path, sizeof path, "proc/%d", command);
         tree_remove_all(&t, path);
         write_child_of(&t, launcher, 1, own_ticks, all);
