@@ -3,7 +3,7 @@ point, an addition to a cell, a point above the level of the run, and a span wit
 For Octave also a point of a vector of points, compared with a point in C++.
 
 Each program runs under `sonde run` and measures each call in 101 rounds. The result is the median;
-it includes the loop itself.
+it includes the loop itself. R's point of a vector is compared with a point in C++.
 """
 
 import collections
@@ -22,7 +22,7 @@ from peers import report, say  # noqa: E402
 BUILD = os.environ["SONDE_BUILD"]
 LIBRARY = os.path.join(BUILD, "src/emit/libsonde.a")
 PROGRAMS = {"C++": "loops.cpp", "Fortran": "loops.f90", "Rust": "loops.rs", "Go": "loops.go", "Java": "Loops.java", "Julia": "loops.jl",
-            "Octave": "loops.m"}
+            "Octave": "loops.m", "R": "loops.R"}
 
 
 def run(*command):

@@ -17,7 +17,7 @@ import unittest
 
 import sandbox
 
-LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "cmake", "rust", "go", "java", "julia", "matlab", "json", "yaml", "text"}
+LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "cmake", "rust", "go", "java", "julia", "matlab", "r", "json", "yaml", "text"}
 PATIENCE_S = 300
 NO_CLUSTER = "needs several hosts: tests/cluster"
 NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
@@ -58,7 +58,7 @@ EXCUSED = {
 if not shutil.which("nc"):
     EXCUSED["http.md", "nc -N"] = "needs nc"
 for compiler, words in {"g++": "g++ ", "gfortran": "gfortran ", "cargo": "cargo ", "go": "go mod ", "javac": "javac ", "julia": "julia ",
-                        "mkoctfile": "mkoctfile "}.items():
+                        "mkoctfile": "mkoctfile ", "R": "R CMD "}.items():
     if not shutil.which(compiler):
         EXCUSED["languages.md", words] = f"needs {compiler}"
 
@@ -309,7 +309,7 @@ class Documents(unittest.TestCase):
     def test_other_languages(self):
         """The programs in the docs equal the files that test_commands compiles and runs."""
         for language, name in {"cpp": "hello.cpp", "fortran": "hello.f90", "rust": "hello.rs", "go": "hello.go", "java": "Hello.java", "julia": "hello.jl",
-                               "matlab": "hello.m"}.items():
+                               "matlab": "hello.m", "r": "hello.R"}.items():
             text = (sandbox.source() / "examples" / name).read_text()
             self.assertEqual([b.text for b in self.blocks if b.language == language], [text])
 

@@ -8,7 +8,7 @@ import subprocess
 
 SOURCE = pathlib.Path(__file__).parent.parent.parent
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
-COMPILERS = {"cpp": "g++", "f90": "gfortran", "rs": "cargo", "go": "go", "java": "javac", "jl": "julia", "m": "mkoctfile"}
+COMPILERS = {"cpp": "g++", "f90": "gfortran", "rs": "cargo", "go": "go", "java": "javac", "jl": "julia", "m": "mkoctfile", "R": "R"}
 
 
 def found(*programs):
@@ -111,3 +111,15 @@ class Builds:
                  "-o", self.folder / "sonde_mex.mex")
         self.octave_command = ["octave-cli", "--norc", "--no-history", "--quiet", "--path", binding]
         return [[*self.octave_command, "--path", self.folder, source] for source in sources]
+
+    def R(self, *sources):
+        """Installs the package in a library of its own; returns the commands of the scripts."""
+        folder = self.folder / "r"
+        shutil.copytree(SOURCE / "bindings/r", folder / "sonde", ignore=shutil.ignore_patterns("*.o", "*.so", "Makevars"))
+        self.pkg_config(folder, f"{self.library} -pthread")
+        (folder / "library").mkdir()
+        (folder / "warnings").write_text(f"CFLAGS = -std=gnu17 -O2 -fPIC {' '.join(WARNINGS)}\n")
+        env = [f"PKG_CONFIG_PATH={folder}", f"R_MAKEVARS_USER={folder}/warnings", "_R_SHLIB_STRIP_=false"]
+        # R prints messages of its installation on standard error.
+        self.run("env", *env, "sh", "-c", f"R CMD INSTALL --library={folder}/library {folder}/sonde >{folder}/log 2>&1 || {{ cat {folder}/log >&2; exit 1; }}")
+        return [["env", f"R_LIBS={folder}/library", "Rscript", "--vanilla", source] for source in sources]

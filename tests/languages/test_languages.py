@@ -285,9 +285,9 @@ class Languages(Place):
         recording = self.check_nesting(*details)
         self.assertEqual(self.dropped(recording), {"limit": 2.0})  # 20 tags; not a name
 
-    def check_nesting(self, *program, durations=()):
-        """Tests timers, limits, numbers in tags, and the parents of spans in 20 threads or
-        goroutines."""
+    def check_nesting(self, *program, durations=(), others=()):
+        """Tests timers, limits, numbers in tags, and the parents of spans in 20 threads, goroutines
+        or processes. Ignores the metrics in `others`."""
         recording = self.check_numbers(*program)
         self.check_without_sonde(*program)
         values = self.values(recording)
@@ -298,7 +298,7 @@ class Languages(Place):
         self.assertTrue(60 < busy < 660, busy)
         self.assertEqual(values.pop("shared")[-1], 2000)
         self.assertEqual(values.pop("durations", []), list(durations))
-        self.assertEqual(values, {"first": [1], "second": []})
+        self.assertEqual({name: values[name] for name in values if name not in others}, {"first": [1], "second": []})
         spans = [event for event in recording.last_events() if event.kind == "span"]
         known = {event.id: event for event in spans}
         outer, inner = ([span for span in spans if span.text == text] for text in ("outer", "inner"))
@@ -394,6 +394,46 @@ class Languages(Place):
             self.assertLessEqual((parent.start, child.end), (child.start, parent.end))
         self.assertEqual(len(by_name.pop("deep")), 64)
         self.assertEqual(by_name, {})
+
+    def test_r(self):
+        """The programs run with the native library and without it. Without it, sonde_check()
+        returns the reason."""
+        if not found("R", "Rscript"):
+            self.skipTest("no R (apt-get install r-base-core r-base-dev)")
+        program, details = self.build("program.R", "details.R")
+        self.check(*program)
+        self.check_without_sonde(*program)
+        shutil.rmtree(self.root / "record")
+        recording = self.check_nesting(*details, durations=[1.5], others=("vector", "a", "b", "elsewhere", "unused1", "unused2", "unused3"))
+        self.assertEqual(self.dropped(recording), {"limit": 3.0})  # also a group of 5000 metrics
+        self.check_r_details(recording)
+        (self.root / "r/library/sonde/libs/sonde.so").unlink()
+        self.check_without_sonde(*program)
+        done = subprocess.run(details, env=self.env, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("install the R package sonde again", done.stderr)  # by sonde_check()
+
+    def check_r_details(self, recording):
+        """Tests vectors, times of several classes, NA, metrics in other processes, and texts."""
+        second = 10**9
+        midnight = 1767225600 * second  # 2026-01-01
+        points = {recording.metrics[number]["name"]: ([(t, to_double(of[t])) for t in sorted(of)], self.tags(labels))
+                  for (number, labels), of in zip(recording.series, recording.points)}
+        vector, _ = points["vector"]
+        first = midnight - 60 * second
+        times = [midnight - 24 * 3600 * second, midnight - 240 * second, midnight - 180 * second, first, first + 1000, first + MS, first + second]
+        self.assertEqual([t for t, _ in vector], times)
+        self.assertEqual([str(value) for _, value in vector], ["1.0", "7.0", "3.0", "1.0", "nan", "-1.5", "inf"])
+        self.assertEqual(points["a"], ([(first - 60 * second, 1)], ()))
+        self.assertEqual(points["b"], ([(first - 60 * second, 1), (first, 0)], ()))
+        self.assertEqual(points["elsewhere"], ([(first, 0.5), (first + second, 0.25)], (("rank", "1"),)))
+        events = recording.last_events()
+        (texts,) = [dict(self.tags(event.labels)) for event in events if event.text == "texts"]
+        self.assertEqual(texts, {"latin": "é", "utf": "é", "level": "high", "many": "1, 2.5", "x": "1", "y": "0.1", "f": "function", "call": "stop", "na": "NA",
+                                 "whole": "NA", "real": "NA", "nan": "nan"})
+        (late,) = [event for event in events if event.text == "late"]
+        self.assertEqual((late.start, late.end, self.tags(late.labels)), (first - 60 * second, first, (("a", "1"), ("b", "2"))))
+        self.assertEqual([event.parent for event in events if event.text == "skipped"], [0, 0])
 
 
 if __name__ == "__main__":

@@ -305,6 +305,7 @@ class Columns(Tools):
             ("docs/page.md", f"text\n{self.WIDE}\n"),
             ("tools/new.py", f'"""{self.WIDE}"""\n'),
             ("tools/new.sh", f"true # {self.WIDE}\n"),
+            ("bindings/a.R", f"f() # {self.WIDE}\n"),
             ("src/meson.build", f"# {self.WIDE}\n"),
             ("tools/new", f"#!/bin/sh\n# {self.WIDE}\n"),
         ):
