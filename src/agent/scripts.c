@@ -27,7 +27,7 @@ enum {
     STDERR_MAX = 256,   // bytes of the last line that are kept
     BACK_OFF_MIN_S = 1, // pause before a restart; doubled after each failure, until BACK_OFF_MAX_S
     BACK_OFF_MAX_S = 60,
-    WORKS_AFTER = 2, // a script works again after it has run this many times its last pause
+    WORKS_AFTER = 2, // a script works again after it has printed for this many times its last pause
 };
 
 struct script {
@@ -45,9 +45,8 @@ struct script {
     int out, err; // descriptors; -1 = closed
     pid_t pid;    // 0 = the script does not run
     bool timed_out;
-    int64_t begun_ns, last_output_ns,
-        // monotonic times: start of the run; last output; next start (0 = none)
-        next_ns;
+    // monotonic times of this run and of the next start; 0 = none
+    int64_t begun_ns, first_output_ns, last_output_ns, next_ns;
     int64_t second; // the monotonic second for which `bytes` are counted
     size_t bytes;
     unsigned back_off_s;
@@ -128,11 +127,12 @@ static void annotate(struct script *s, const char *how)
 }
 
 // Notes that the script works. A script that keeps printing never exits successfully. So it counts
-// as working after it has run for some time, which gets longer with each failure.
+// as working after it has printed for some time, which gets longer with each failure. The time to
+// its first line does not count, because a slow start is no success.
 static void note_success(struct script *s)
 {
     if (!s->failing || s->spec.rate_s > 0 ||
-        s->last_output_ns - s->begun_ns < WORKS_AFTER * s->back_off_s * (int64_t)NS_PER_S)
+        s->last_output_ns - s->first_output_ns < WORKS_AFTER * s->back_off_s * (int64_t)NS_PER_S)
         return;
     s->failing = false;
     annotate(s, NULL);
@@ -160,6 +160,8 @@ static bool read_output(struct script *s)
             return got < 0 && errno == EAGAIN;
         s->bytes += (size_t)got;
         s->last_output_ns = clock_monotonic_ns();
+        if (!s->first_output_ns)
+            s->first_output_ns = s->last_output_ns;
         note_success(s);
         ingest_lines_feed(s->lines, (struct str){piece, (size_t)got}, &s->reply);
         take_reply(s);
@@ -278,6 +280,7 @@ static void start(struct script *s)
     s->error_line_ended = false;
     s->logged_lines = 0;
     s->begun_ns = s->last_output_ns = clock_monotonic_ns();
+    s->first_output_ns = 0;
     bool piped = pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0;
     pid_t pid = piped ? fork() : -1;
     if (pid == 0)

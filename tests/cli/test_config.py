@@ -73,6 +73,16 @@ class Config(Place):
         self.refused("scripts: {a: b}\n", ":1: scripts takes one value")
         self.nothing_left()
 
+    def test_a_script_that_fails_after_slow_starts(self):
+        """A slow start is no success, so the script is reported once."""
+        (self.root / "slow.sh").write_text("sleep 2.2; echo probed 3; exit 3\n")
+        script = 'until [ "$(sonde query --csv none:sonde_script_exit_code | grep -c slow)" -ge 2 ]; do sleep 0.1; done'
+        done = self.sonde("run", "--script", "name=slow sh slow.sh", "--", "sh", "-c", script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("slow: exit code 3"), 1, done.stderr)
+        self.assertNotIn("works again", self.sonde("query", "--annotations", "last").stdout)
+        self.nothing_left()
+
     def test_order(self):
         path = self.write("telemetry_level: 1\nrate: 0.25\n")
         self.assertEqual(self.recorded()["level"], 2)
