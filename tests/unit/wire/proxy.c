@@ -22,6 +22,7 @@ struct proxy {
     atomic_uint_fast64_t flip;
     int pairs[PAIRS_MAX][2]; // link's side, hub's side; -1: unused
     uint64_t passed[PAIRS_MAX];
+    char piece[PIECE];
 };
 
 static void close_pair(struct proxy *p, int i)
@@ -44,7 +45,7 @@ static void send_all(int fd, const char *data, ssize_t size)
 
 static void pass(struct proxy *p, int i, int from)
 {
-    static char piece[PIECE];
+    char *piece = p->piece;
     int slice = atomic_load(&p->slice);
     ssize_t n = recv(p->pairs[i][from], piece, slice ? (size_t)slice : PIECE, 0);
     if (n <= 0) {

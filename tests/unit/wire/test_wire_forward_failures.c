@@ -156,6 +156,10 @@ static void a_partition_ends_a_connection(void **state)
     w->proxy = proxy_start(hub_port(w->hub));
     assert_int_equal(wire_forwarder_set_hub(w->forwarder, "127.0.0.1", proxy_port(w->proxy)), 0);
     int server, fd = connect_in(w, &server);
+    // The hub has accepted the connection; the forwarder knows it once a byte has arrived.
+    assert_int_equal(send(server, "x", 1, 0), 1);
+    wait_readable(fd);
+    assert_int_equal(recv(fd, &(char){0}, 1, 0), 1);
     proxy_stall(w->proxy, true);
     wait_readable(fd);
     assert_int_equal(recv(fd, &(char){0}, 1, 0), 0);
