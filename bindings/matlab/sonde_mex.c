@@ -372,26 +372,25 @@ static mxArray *emit(int count, arguments in)
     return NULL;
 }
 
-static mxArray *cell_set(int count, arguments in)
+static mxArray *change_cell(int count, arguments in, void (*change)(sonde_handle, double))
 {
     const struct metric metric = metric_argument(count, in);
     const mxArray *values = values_argument(count, in);
     if (metric.kind > KIND_GROUP)
         misuse("a group has no cell");
     for (size_t i = 0; i < mxGetNumberOfElements(values); i++)
-        sonde_set(metric.handle, number(values, i));
+        change(metric.handle, number(values, i));
     return NULL;
+}
+
+static mxArray *cell_set(int count, arguments in)
+{
+    return change_cell(count, in, sonde_set);
 }
 
 static mxArray *cell_add(int count, arguments in)
 {
-    const struct metric metric = metric_argument(count, in);
-    const mxArray *values = values_argument(count, in);
-    if (metric.kind > KIND_GROUP)
-        misuse("a group has no cell");
-    for (size_t i = 0; i < mxGetNumberOfElements(values); i++)
-        sonde_add(metric.handle, number(values, i));
-    return NULL;
+    return change_cell(count, in, sonde_add);
 }
 
 static double steady_seconds(void)

@@ -395,6 +395,7 @@ static void count_waited(struct processes *p)
 {
     if (!waited_children_have_ended(p->last, p->last_count))
         return;
+    p->pass++;
     for (size_t i = 0; i < p->last_count; i++)
         if (waited_children_probe(p->last, p->last_count, &p->last[i]))
             read_process(p, &p->last[i]);
@@ -566,6 +567,7 @@ static void processes_ended(struct source *s, uint64_t pid, double seconds)
     struct process *process = waited_children_find(p->last, p->last_count, pid);
     bool counts = process && process->ours && process->start;
     if (counts && !process->passed_on) { // what readings of its ended children have counted
+        p->pass++;
         for (size_t i = 0; i < p->last_count; i++)
             if (p->last[i].ours && &p->last[i] != process)
                 read_process(p, &p->last[i]);
