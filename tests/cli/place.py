@@ -1,9 +1,5 @@
 """A separate environment for each test: folders, port, variables; the built command; the processes
-that run in it.
-
-Tests never wait for a fixed time: `until` polls for a condition, and fails with a message if it
-does not come true.
-"""
+that run in it."""
 
 import hmac
 import json
@@ -18,35 +14,10 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
+from waiting import PATIENCE_S, has_ended, until  # noqa: E402, F401
+
 SONDE = os.environ["SONDE"]
-# The timeout of `until`. It is generous, because 64 programs may have to start on a busy machine.
-PATIENCE_S = 180
-
-
-def until(condition, words):
-    """Returns the condition's value once it is true. If a file or a process that the condition
-    reads disappears meanwhile, the condition is asked again."""
-    end = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            value = condition()
-        except (FileNotFoundError, ProcessLookupError):
-            if time.monotonic() > end:
-                raise
-            value = None
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"never came true: {words}")
-        time.sleep(0.01)
-
-
-def has_ended(pid):
-    """Returns True if the process has ended; a zombie has, because its files are closed."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
 
 
 def free_port():

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import unittest
 
-from place import SONDE, Place, main, until
+from place import PATIENCE_S, SONDE, Place, main, until
 
 EMITTER = os.environ["EMITTER"]
 MACHINES = {"x86_64": 0, "aarch64": 1}
@@ -116,7 +116,7 @@ def namespaces_work():
 class Folders(Place):
     def inside(self, prepare, env=None):
         process = subprocess.run(["unshare", "-rm", "sh", "-c", INSIDE.replace("$PREPARE", prepare)], env=self.env | {"SONDE": SONDE} | (env or {}), stdin=subprocess.DEVNULL,
-                                 capture_output=True, text=True, cwd=self.root, timeout=120)
+                                 capture_output=True, text=True, cwd=self.root, timeout=PATIENCE_S)
         self.assertEqual((process.returncode, process.stdout), (7, "over\n"), process.stderr)
         return process.stderr
 

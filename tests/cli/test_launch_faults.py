@@ -12,7 +12,7 @@ import random
 import resource
 import subprocess
 
-from place import SONDE, Place, main, until
+from place import PATIENCE_S, SONDE, Place, main, until
 
 FAULT = os.environ["FAULT"]
 SEED = int(os.environ.get("SONDE_TEST_SEED", "1"))
@@ -29,7 +29,7 @@ class Faults(Place):
     def fault(self, kind, n, how, scope, *arguments):
         command = ["sh", "-c", "cat $0 >/dev/null && echo out; echo err >&2; exit 7", self.hostfiles.get(kind, "{hostfile}")]
         done = subprocess.run([FAULT, kind, str(n), how, scope, str(self.root / "report"), SONDE, "run", *arguments, "--", *command], env=self.env,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=self.root, timeout=120)
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=self.root, timeout=PATIENCE_S)
         if done.returncode == SKIPPED:
             self.skipTest("the kernel hands over no system calls (seccomp)")
         return done, int((self.root / "report").read_text())

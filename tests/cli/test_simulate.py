@@ -9,7 +9,7 @@ import subprocess
 import unittest
 import urllib.request
 
-from place import SONDE, Place, until
+from place import PATIENCE_S, SONDE, Place, until
 
 # Queries the simulation around it, and prints the answer and the missing nodes.
 ASK = """
@@ -23,7 +23,7 @@ for path in sys.argv[1:]:
 
 class Simulate(Place):
     def simulate(self, *arguments, **more):
-        return subprocess.run([SONDE, "simulate", *arguments], capture_output=True, text=True, env=self.env, timeout=60, **more)
+        return subprocess.run([SONDE, "simulate", *arguments], capture_output=True, text=True, env=self.env, timeout=PATIENCE_S, **more)
 
     def ask(self, *paths, options=()):
         done = self.simulate("--nodes=30", "--fanout=4", "--metrics=12", "--rate=1", "--history=1m", *options, "--", "python3", "-c", ASK, *paths)
@@ -129,7 +129,7 @@ print(json.dumps(counts))
         first = latest()
         until(lambda: all(t > first[host] for host, t in latest().items()), "there are new ones of all nodes")
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(timeout=60), 0)
+        self.assertEqual(process.wait(timeout=PATIENCE_S), 0)
         self.nothing_left()
 
     def test_killed_it_leaves_no_process_and_no_file_of_a_node(self):

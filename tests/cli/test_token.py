@@ -11,7 +11,7 @@ import subprocess
 import urllib.error
 import urllib.request
 
-from place import SONDE, Place, main, until
+from place import PATIENCE_S, SONDE, Place, main, until
 
 
 def derived(control, role):
@@ -117,7 +117,7 @@ class Token(Place):
         ours, theirs = pty.openpty()
         process = subprocess.Popen([SONDE, "run", "-l", "1", "--", "sonde", "token", "--control"], env=self.env, stdout=subprocess.PIPE, stderr=theirs, text=True)
         os.close(theirs)
-        control = process.communicate(timeout=60)[0].strip()
+        control = process.communicate(timeout=PATIENCE_S)[0].strip()
         shown = b""
         try:
             while piece := os.read(ours, 65536):

@@ -13,7 +13,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.environ["PLACE"])
-from place import Place, main, server_proof  # noqa: E402
+from place import PATIENCE_S, Place, main, server_proof  # noqa: E402
 
 ASK = os.environ["ASK"]
 
@@ -114,7 +114,7 @@ class UnixServer(socketserver.ThreadingUnixStreamServer):
 
 class Http(Place):
     def ask(self, url, what="get", path="/echo", *body, token="-", env=None):
-        result = subprocess.run([ASK, url, token, what, path, *body], env=self.env | (env or {}), capture_output=True, text=True, timeout=60, check=True)
+        result = subprocess.run([ASK, url, token, what, path, *body], env=self.env | (env or {}), capture_output=True, text=True, timeout=PATIENCE_S, check=True)
         answers = [json.loads(line) for line in result.stdout.splitlines()]
         for answer in answers:
             answer["rc"] = errno.errorcode.get(answer["errno"], "")

@@ -9,7 +9,7 @@ import signal
 import time
 import unittest
 
-from lab import until
+from lab import PATIENCE_S, until
 
 AROUND = ("SONDE_URL", "SONDE_TOKEN_FILE", "SONDE_SOCKET", "SONDE_JOB", "SONDE_RUN_DIR", "SONDE_NODELIST")
 
@@ -222,4 +222,4 @@ sonde query --list --strict >/dev/null && echo $(hostname) has all
         for pid in self.running("sleep 1001") + self.running("sleep 1002"):
             os.kill(pid, signal.SIGTERM)
         for process in self.started:
-            process.communicate(timeout=60)
+            process.communicate(timeout=PATIENCE_S)

@@ -10,7 +10,7 @@ import signal
 import time
 import unittest
 
-from lab import until
+from lab import PATIENCE_S, until
 
 SONDE = os.environ["SONDE"]
 EMITTER = os.environ["EMITTER"]
@@ -75,11 +75,11 @@ class ClusterJob:
                 self.lab.clear(host, "/tmp", "/dev/shm")
         self.lab.idle()
 
-    def slurm(self, *arguments, nodes=3, host="n1", env=None, timeout=60):
+    def slurm(self, *arguments, nodes=3, host="n1", env=None, timeout=PATIENCE_S):
         """Runs salloc … sonde run …"""
         return self.lab.run(host, "salloc", "--quiet", f"-N{nodes}", "sonde", "run", *arguments, env=env, timeout=timeout)
 
-    def ssh(self, *arguments, env=None, timeout=60):
+    def ssh(self, *arguments, env=None, timeout=PATIENCE_S):
         return self.lab.run("n1", "sonde", "run", "--hosts=n[1-3]", *arguments, env=env, timeout=timeout)
 
     def start(self, *command):
@@ -147,7 +147,7 @@ class ClusterJob:
         for pid, text in self.lab.processes("n1", "sonde run").items():
             if "salloc" not in text and "nsenter" not in text:
                 os.kill(pid, signal.SIGINT)
-        return process.communicate(timeout=60)
+        return process.communicate(timeout=PATIENCE_S)
 
     def ask(self, path):
         """Sends a request to the job on n1; returns (missing nodes, answer), or (None, None) while
@@ -206,7 +206,7 @@ class ClusterJob:
         asked = self.lab.run("n1", "python3", "-c", code, url + path, token)
         for pid in self.lab.processes("n1", "sonde replay"):
             os.kill(pid, signal.SIGTERM)
-        replay.communicate(timeout=60)
+        replay.communicate(timeout=PATIENCE_S)
         self.assertEqual(asked.returncode, 0, asked.stderr)
         return json.loads(asked.stdout)
 

@@ -8,7 +8,7 @@ import time
 import unittest
 
 from cluster_job import EMITTED, HOSTS, TRANSPORT, WAY
-from lab import until
+from lab import PATIENCE_S, until
 
 
 class DumpFailures:
@@ -60,7 +60,7 @@ class DumpFailures:
         dump = self.start("sonde", "dump", "--to", "dumped")
         until(lambda: self.ask("/sonde/v1/status")[1]["dump"].get("files") == 2, "the files of the other nodes are complete")
         self.lab.kill("n3")
-        out, err = dump.communicate(timeout=60)
+        out, err = dump.communicate(timeout=PATIENCE_S)
         self.assertEqual(dump.returncode, 4, err)
         self.assertIn("no data of node n3: connection lost", err)
         self.assertEqual([line.split()[0] for line in out.splitlines()[1:-1]], ["n1", "n2"])
@@ -95,7 +95,7 @@ class DumpFailures:
         self.lab.slow("n2", delay_ms=50)
         dump = self.dumping("n2")
         self.lab.partition("n2")
-        out, err = dump.communicate(timeout=60)
+        out, err = dump.communicate(timeout=PATIENCE_S)
         self.assertEqual(dump.returncode, 4, err)
         self.assertIn("no data of node n2: ", err)
         self.assertEqual([line.split()[0] for line in out.splitlines()[1:-1]], ["n1", "n3"])
@@ -115,7 +115,7 @@ class DumpFailures:
             dump = self.dumping("n2")
             (pid,) = self.lab.processes("n1", "sonde aggregator ")
             os.kill(pid, signal.SIGKILL)
-            dump.communicate(timeout=60)
+            dump.communicate(timeout=PATIENCE_S)
             until(lambda: list(self.lab.processes("n1", "sonde aggregator ")) not in ([], [pid]), "another aggregator")
             self.all_answer()
             self.data_over()

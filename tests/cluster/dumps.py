@@ -7,7 +7,7 @@ import random
 import signal
 import time
 
-from lab import until
+from lab import PATIENCE_S, until
 
 
 class Dumps:
@@ -128,7 +128,7 @@ class Dumps:
         self.all_answer(["n1", "n4"])
         seen(2, ["n1", "n4"])
         self.lab.kill("n4")
-        _, err = run.communicate(timeout=60)
+        _, err = run.communicate(timeout=PATIENCE_S)
         self.assertEqual(run.returncode, 0, err)
         self.assertEqual(self.walked(4)[3], "3 n1")
         self.assertIn("where the recording of node n4 is, it has not said", err)
@@ -151,7 +151,7 @@ class Dumps:
         self.assertEqual(self.walked(1), ["0 n1,n2"])
         self.all_answer(["n1", "n2"])
         self.post("/sonde/v1/reboot", {"hosts": ["n2"]})
-        _, err = run.communicate(timeout=60)
+        _, err = run.communicate(timeout=PATIENCE_S)
         self.assertEqual(run.returncode, 0, err)
         self.assertRegex(err, "the recording of node n2 could not be brought here: .*n2.sonde already exists")
         self.assertIn("recorded on the other nodes: n2:/root/kept/n2.sonde", err)

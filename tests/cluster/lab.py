@@ -31,9 +31,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
-PATIENCE_S = 60
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
+from waiting import PATIENCE_S, has_ended, until  # noqa: E402
+
 PREFIX = "sonde-lab-"
 LOCK = "sonde-lab.lock"  # a file that marks its folder as a lab's
 HERE = pathlib.Path(__file__).resolve().parent
@@ -94,36 +95,12 @@ SSH_CONF = """Host *
 """
 
 
-def until(condition, words, patience_s=PATIENCE_S, pause_s=0.02):
-    end = time.monotonic() + patience_s
-    while True:
-        try:
-            value = condition()
-        except (FileNotFoundError, ProcessLookupError):  # a file or a process that disappears
-            if time.monotonic() > end:
-                raise
-            value = None
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"never came true: {words() if callable(words) else words}")
-        time.sleep(pause_s)
-
-
 def send(number, pids):
     for pid in pids:
         try:
             os.kill(pid, number)
         except ProcessLookupError:
             pass
-
-
-def has_ended(pid):
-    """Returns True if the process has ended; a zombie has, because its files are closed."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
-    except OSError:
-        return True
 
 
 def skip_if(reason):

@@ -7,7 +7,7 @@ import signal
 import time
 
 from cluster_job import ASK, CONNECT_TIME, HOSTS, moves_no_data
-from lab import until
+from lab import PATIENCE_S, until
 
 # A program of another user on a host where a job starts: it reads /proc of each process, connects
 # to each listening port, with and without sending data, and prints everything that it read.
@@ -183,7 +183,7 @@ class Launchers:
         finally:
             for host in HOSTS[:2]:
                 self.lab.run(host, "touch", "/tmp/over")
-            said = [spy.communicate(timeout=60)[0].splitlines() for spy in spies]
+            said = [spy.communicate(timeout=PATIENCE_S)[0].splitlines() for spy in spies]
             for host in HOSTS[:2]:
                 self.lab.run(host, "rm", "-f", "/tmp/over")
         self.assertEqual((len(token), len(key)), (64, 32))

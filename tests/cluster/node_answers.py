@@ -8,7 +8,7 @@ import unittest
 import urllib.parse
 
 from cluster_job import ASK, CUSTOM, HOSTS, TRANSPORT, moves_no_data, SKEW
-from lab import until
+from lab import PATIENCE_S, until
 
 # Opens an address as a browser does: the token becomes a session's cookie. Prints the address after
 # the redirect, and the hosts that this page's server shows.
@@ -267,7 +267,7 @@ class NodeAnswers:
         until(lambda: self.answers("n2", 5152), "the tunnel is open")
         (launcher,) = self.lab.processes("n1", "sonde run")
         os.kill(launcher, signal.SIGKILL)
-        run.communicate(timeout=60)
+        run.communicate(timeout=PATIENCE_S)
         until(lambda: not self.lab.processes("n1", "ssh -N"), "the tunnel is gone")
         for pid in self.lab.processes("n1", "sleep 1000"):
             os.kill(pid, signal.SIGKILL)

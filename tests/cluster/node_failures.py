@@ -6,7 +6,7 @@ import os
 import signal
 
 from cluster_job import HOSTS, moves_no_data
-from lab import until
+from lab import PATIENCE_S, until
 
 
 class NodeFailures:
@@ -47,7 +47,7 @@ class NodeFailures:
             for pid, text in self.lab.processes("n1", "sonde run").items():
                 if "salloc" not in text:
                     os.kill(pid, signal.SIGKILL)
-            run.communicate(timeout=60)
+            run.communicate(timeout=PATIENCE_S)
             until(lambda: not any(self.ours(host) for host in HOSTS), lambda: f"all gone: {[self.ours(host) for host in HOSTS]}")
             # The next run on the first node removes the run folder of the killed launcher.
             self.assertEqual(self.lab.run("n1", "sonde", "run", "--no-record", "true").returncode, 0)
@@ -59,7 +59,7 @@ class NodeFailures:
             self.up()
             (launcher,) = self.lab.processes("n1", "sonde run")
             os.kill(launcher, number)
-            run.communicate(timeout=60)
+            run.communicate(timeout=PATIENCE_S)
             self.assertEqual(run.returncode, code)
             self.nothing_left()
 
@@ -85,7 +85,7 @@ class NodeFailures:
         self.assertTrue(self.agents("n3"))
         self.lab.kill("n3")
         self.assertEqual(self.walked(3)[2], "2 n1")
-        out, err = run.communicate(timeout=60)
+        out, err = run.communicate(timeout=PATIENCE_S)
         self.assertEqual(run.returncode, 0, err)
         self.assertIn("node n2 is lost", err)
         self.assertIn("starting it again on 2 nodes", err)
@@ -101,7 +101,7 @@ class NodeFailures:
         run = self.start("sonde", "run", "--hosts=n[1-2]", "--resilient", "--no-record", "sleep", "1000")
         self.up(["n1", "n2"])
         self.lab.kill("n2")
-        _, err = run.communicate(timeout=60)
+        _, err = run.communicate(timeout=PATIENCE_S)
         self.assertEqual(run.returncode, 1, err)
         self.assertIn("--exhaust-resources goes on with fewer", err)
         self.lab.run("n2", "sonde", "run", "--no-record", "true")
@@ -112,7 +112,7 @@ class NodeFailures:
         self.assertEqual(self.walked(1), ["0 n1,n2"])
         self.lab.partition("n2")
         self.assertEqual(self.walked(2)[1], "1 n1,n3")
-        _, err = run.communicate(timeout=60)
+        _, err = run.communicate(timeout=PATIENCE_S)
         self.assertEqual(run.returncode, 0, err)
         self.lab.heal("n2")
         # `sonde node` on n2 would end by itself when it notices the end of the launcher: when its
@@ -133,7 +133,7 @@ class NodeFailures:
         self.lab.partition("n2")
         (self.lab.shared / "fail").touch()
         self.assertEqual(self.walked(2), ["0 n1,n2", "1 n1,n3"])
-        _, err = run.communicate(timeout=60)
+        _, err = run.communicate(timeout=PATIENCE_S)
         self.assertEqual(run.returncode, 0, err)
         self.lab.heal("n2")
         for pid in self.lab.processes("n2", "sonde node"):
@@ -156,6 +156,6 @@ class NodeFailures:
         run = self.start("sonde", "run", "--hosts=n[1-2]", "--resilient", "--exhaust-resources", "--no-record", script)
         self.walked(1)
         self.lab.kill("n2")
-        out, err = run.communicate(timeout=60)
+        out, err = run.communicate(timeout=PATIENCE_S)
         self.assertEqual((run.returncode, out), (0, ""), err)
         self.lab.run("n2", "sonde", "run", "--no-record", "true")

@@ -31,7 +31,7 @@ from distributed import Client
 from sonde.dask import Monitor
 
 def look(client, count, nanny=True):
-    client.wait_for_workers(count, timeout=60)
+    client.wait_for_workers(count, timeout=300)
     with Monitor(client, tracking=["compute-util", "tasks", "rss"], polling_interval=100) as monitor:
         client.gather(client.map(time.sleep, [0.3, 0.31, 0.32, 0.33]))
         if nanny:
@@ -129,7 +129,7 @@ class Dask(unittest.TestCase):
         """Runs the client's program on n1 and checks its output. `nodes` are the hosts of workers,
         `files` is the number of CSV files."""
         (lab.shared / "client.py").write_text(textwrap.dedent(LOOK + text))
-        result = lab.run("n1", *command, "/mnt/shared/python", "/mnt/shared/client.py", timeout=180)
+        result = lab.run("n1", *command, "/mnt/shared/python", "/mnt/shared/client.py")
         self.assertEqual(result.returncode, 0, result.stderr)
         peaks, count, where = json.loads(result.stdout.splitlines()[-1])
         self.assertEqual(count, files)

@@ -55,7 +55,7 @@ class Examples(unittest.TestCase):
         path = ["/mnt/shared/package", *PATHS]
         launcher = ["salloc", "--quiet", f"-N{nodes}"] if launcher is None else launcher
         done = lab.run("n1", "env", "-C", folder, *launcher, "sonde", "run", f"--record={folder}/recording", *options, f"/mnt/shared/examples/{name}", *arguments,
-                       env={"PYTHONPATH": ":".join(path)} | (env or {}), timeout=300)
+                       env={"PYTHONPATH": ":".join(path)} | (env or {}))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         left = {host: lab.processes(host, "/mnt/shared/examples") for host in lab.names}
         labs.until(lambda: not any(lab.processes(host, "/mnt/shared/examples") for host in lab.names), f"no process of an example is left: {left}")

@@ -39,7 +39,7 @@ import json, os, subprocess, sys, time
 seed, questions = sys.argv[1], json.loads(sys.argv[2])
 start = time.time_ns() // 10**6 - 60_000
 subprocess.run(["srun", "python3", "/mnt/shared/emit.py", seed], check=True)
-deadline = time.monotonic() + 60
+deadline = time.monotonic() + 300
 def sampled():
     text = subprocess.run(["sonde", "query", "--json", "none:cpu_user_seconds_total{host=*}"], capture_output=True, text=True).stdout
     return {s["tags"]["host"] for s in json.loads(text or "[]") if len(s["dps"]) > 2}
@@ -92,7 +92,7 @@ class Export(unittest.TestCase):
         (shared / "emit.py").write_text(EMIT)
         (shared / "ask.py").write_text(ASK)
         done = lab.run("n1", "salloc", "--quiet", "-N3", "sonde", "run", "--quiet", "-l2", "--record=/mnt/shared/recording", "--",
-                       "python3", "/mnt/shared/ask.py", str(SEED), json.dumps(QUESTIONS + SUMS), timeout=180)
+                       "python3", "/mnt/shared/ask.py", str(SEED), json.dumps(QUESTIONS + SUMS))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         times, live, exported, code, errors = json.loads((shared / "live.json").read_text())
         recording = shared / "recording"

@@ -35,7 +35,8 @@ class Harmless(unittest.TestCase):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="sonde test ", dir="/tmp"))
         self.addCleanup(shutil.rmtree, self.root)
         self.clone = self.root / "a clone"
-        shutil.copytree(HERE, self.clone / "tests/cluster")
+        for name in ("cluster", "common"):
+            shutil.copytree(HERE.parent / name, self.clone / "tests" / name)
         (self.clone / "build").mkdir()
         for name in BINARIES:
             shutil.copy2(os.environ[name], self.clone / "build")

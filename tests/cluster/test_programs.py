@@ -71,7 +71,7 @@ class Programs(unittest.TestCase):
         self.record."""
         self.record = lab.shared / f"{self.id().rsplit('.', 1)[1]}-{mpi}"
         done = lab.run("n1", *MPIS[mpi][0], "--quiet", "--record", f"/mnt/shared/{self.record.name}", *options, "--", *command,
-                       env={"PYTHONPATH": PYTHON_PATH} | (env or {}), timeout=180)
+                       env={"PYTHONPATH": PYTHON_PATH} | (env or {}))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(sorted(path.name for path in self.record.glob("*.sonde")), [f"{host}.sonde" for host in HOSTS])
         return done.stdout

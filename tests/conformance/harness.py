@@ -6,12 +6,17 @@ sets them).
 import http.client
 import json
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import unittest
 from urllib.parse import quote, urlencode
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
+from waiting import PATIENCE_S, until  # noqa: E402, F401
 
 T = 1356998400
 END = 1357041600
@@ -105,7 +110,7 @@ class Server:
         self.port = int(self.line.split()[1]) if self.line.startswith("ready ") else None
 
     def request(self, method, target, body=None, headers=None, token=True):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         headers = dict(headers or {})
         if token and self.token:
             headers.setdefault("Authorization", f"Bearer {self.token}")
@@ -127,7 +132,7 @@ class Server:
 
     def stop(self):
         self.process.stdout.close()  # ends the server
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=PATIENCE_S)
 
 
 class Job:
@@ -154,7 +159,7 @@ class Job:
     def end_agent(self):
         """Ends the agent as at the end of a job, which closes the recording."""
         self.control.close()
-        self.agent.wait(timeout=60)
+        self.agent.wait(timeout=PATIENCE_S)
 
     def stop(self):
         status = self.server.stop()

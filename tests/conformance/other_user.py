@@ -23,7 +23,7 @@ os.chdir("/")
 _REQUEST = """
 answers = []
 for port, method, target, body, headers in json.load(sys.stdin):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     connection.request(method, target, body, headers)
     answer = connection.getresponse()
     answers.append((answer.status, answer.read().decode()))
@@ -36,7 +36,7 @@ asked = json.loads(sys.stdin.readline())
 held = []
 for _ in range(asked["count"]):
     try:
-        s = socket.create_connection(("127.0.0.1", asked["port"]), timeout=60)
+        s = socket.create_connection(("127.0.0.1", asked["port"]), timeout=300)
         held.append(s)
         s.sendall(asked["bytes"].encode())
     except ConnectionError:
@@ -60,7 +60,7 @@ def requests(port, asked):
     """Sends requests as the other user. `asked` is a list of (method, target, body, headers); they
     are sent one after another, each on its own connection. Returns status and text of each
     answer."""
-    out, _ = start(_REQUEST).communicate(json.dumps([(port, *a) for a in asked]), timeout=120)
+    out, _ = start(_REQUEST).communicate(json.dumps([(port, *a) for a in asked]), timeout=300)
     answers = json.loads(out)
     if len(answers) != len(asked):
         raise RuntimeError(f"{len(answers)} answers to {len(asked)} requests")
@@ -88,5 +88,5 @@ class Holding:
 
     def __exit__(self, *_):
         self.child.stdin.close()
-        self.child.wait(timeout=60)
+        self.child.wait(timeout=300)
         self.child.stdout.close()

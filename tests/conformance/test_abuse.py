@@ -11,11 +11,11 @@ import tempfile
 import threading
 import unittest
 
-from harness import END, T, Case, Job, Server, Writer
+from harness import END, PATIENCE_S, T, Case, Job, Server, Writer
 
 
 def connect(server):
-    return socket.create_connection(("127.0.0.1", server.port), timeout=60)
+    return socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
 
 
 class Requests(Case):
@@ -91,7 +91,7 @@ class Requests(Case):
         self.assert_error(self.server.post("/api/query", just_right), 400, "")
         # Chunked bodies, which give no length.
         for body in (iter([just_right, b" "]), iter([b"x" * 65536] * 300)):
-            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S)
             connection.request("POST", "/api/query", body, {"Authorization": f"Bearer {self.server.token}"}, encode_chunked=True)
             response = connection.getresponse()
             self.assertEqual(response.status, 413)
@@ -274,7 +274,7 @@ class Busy(Case):
         wrong = []
 
         def client(number):
-            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S)
             for i in range(20):
                 host = (number + i) % 20
                 connection.request("GET", f"/api/query?start={T}&end={END}&m=sum:cpu%7Bhost=h{host}%7D", headers={"Authorization": f"Bearer {self.server.token}"})
@@ -309,7 +309,7 @@ class Busy(Case):
                 response = connection.getresponse()
                 self.assertEqual((response.status, len(json.loads(response.read())[0]["dps"])), (200, 300))
             with self.subTest("all connect, then all ask", telnet=server is speaks_telnet):
-                connections = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=60) for _ in range(300)]
+                connections = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S) for _ in range(300)]
                 for connection in connections:
                     connection.connect()
                 for connection in connections:
@@ -322,7 +322,7 @@ class Busy(Case):
                 wrong = []
 
                 def client():
-                    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+                    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
                     try:
                         for _ in range(3):
                             connection.request("GET", path, headers=headers)

@@ -13,7 +13,7 @@ try:
 except ImportError:
     pyarrow = None
 
-from harness import END, NS, TOKEN, Case, Job, Server, T, Writer
+from harness import END, NS, PATIENCE_S, T, TOKEN, Case, Job, Server, Writer, until
 
 
 class Native(Case):
@@ -345,7 +345,7 @@ class Events:
     """A client of /sonde/v1/stream."""
 
     def __init__(self, server, target):
-        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
         self.connection.request("GET", "/sonde/v1/stream?" + target, headers={"Authorization": f"Bearer {TOKEN}"})
         self.response = self.connection.getresponse()
 
@@ -434,7 +434,7 @@ class Stream(Case):
     def test_in_columns(self):
         """With format=binary, the stream has sizes, each followed by an answer as of a query. Its
         first size is 0, which means no new points."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S)
         self.addCleanup(connection.close)
         now = int(time.time())
         connection.request("GET", f"/sonde/v1/stream?format=binary&m=columns{{k=*}}&m=loss{{rank=0}}&since={T}", headers={"Authorization": f"Bearer {TOKEN}"})
@@ -464,9 +464,7 @@ class Stream(Case):
     def wait_for_the_end_of_streams(self):
         """Waits until the server has closed the streams whose clients have left. It does so at the
         latest when it writes to them."""
-        deadline = time.monotonic() + 60
-        while "0" != next(s["value"] for s in self.server.get("/api/stats").json if s["metric"] == "sonde.streams"):
-            self.assertLess(time.monotonic(), deadline)
+        until(lambda: next(s["value"] for s in self.server.get("/api/stats").json if s["metric"] == "sonde.streams") == "0", "no stream is left")
 
     def test_limit(self):
         self.wait_for_the_end_of_streams()  # of other tests

@@ -7,26 +7,16 @@ import socket
 import subprocess
 import tempfile
 import threading
-import time
 import unittest
 import urllib.request
 from urllib.error import HTTPError
 from urllib.parse import quote
 
-from harness import T, Writer, strict_json
+from harness import PATIENCE_S, T, Writer, strict_json, until
 
 SONDE = os.environ["SONDE"]
-PATIENCE_S = 60
 NODES = ["n1", "n2", "n3"]
 TOKEN = "a-token-of-this-test-and-no-other"
-
-
-def until(condition, words):
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"never came true: {words}")
-        time.sleep(0.02)
 
 
 class Process:

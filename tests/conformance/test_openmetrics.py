@@ -10,7 +10,7 @@ import unittest
 import urllib.parse
 import urllib.request
 
-from harness import TOKEN, Case, T, Writer
+from harness import TOKEN, Case, T, Writer, until
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
@@ -133,18 +133,14 @@ class Prometheus(Case):
         def said(pattern):
             with open(f"{place}/log") as f:
                 return re.search(pattern, f.read())
-        deadline = time.monotonic() + 60
 
-        def until(condition):
-            while True:
-                value = condition()
-                if value:
-                    return value
+        def wait(condition, words):
+            def look():
                 self.assertIsNone(process.poll(), "Prometheus has ended")
-                self.assertLess(time.monotonic(), deadline, "it never came true")
-                time.sleep(0.05)
+                return condition()
+            return until(look, words)
 
-        port = until(lambda: own_port(process.pid))
+        port = wait(lambda: own_port(process.pid), "Prometheus listens")
 
         def asked(query):
             try:
@@ -152,11 +148,11 @@ class Prometheus(Case):
                     return json.load(answer)["data"]["result"]
             except OSError:
                 return None
-        got = until(lambda: asked("steps_total"))
+        got = wait(lambda: asked("steps_total"), "a scrape")
         self.assertEqual((got[0]["metric"]["host"], got[0]["value"][1]), ("a", "41"))
         self.writer.points("steps_total", {"host": "a"}, [(time.time(), 42)])
         self.writer.sync()
-        until(lambda: asked("steps_total == 42"))
+        wait(lambda: asked("steps_total == 42"), "the next value")
         self.assertEqual(asked("loss")[0]["metric"]["rank"], "3")
         self.assertIsNone(said("Append failed|unexpected"))
 

@@ -17,7 +17,7 @@ import time
 import unittest
 
 import other_user
-from harness import END, TOKEN, T, Case, Server, Writer
+from harness import END, PATIENCE_S, TOKEN, T, Case, Server, Writer, until
 
 VIEW, WRITE = (hmac.new(TOKEN.encode(), f"sonde {role} token".encode(), hashlib.sha256).hexdigest() for role in ("view", "write"))
 
@@ -37,18 +37,10 @@ def free_port():
 
 def answers(port):
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=60).close()
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
     except ConnectionRefusedError:
         return False
     return True
-
-
-def until(condition, words):
-    end = time.monotonic() + 60
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"never came true: {words}")
-        time.sleep(0.02)
 
 
 def bearer(token):
@@ -417,7 +409,7 @@ class Open(Served):
         self.assertEqual(self.ask("POST", "/api/token", gzip.compress(key), Content_Encoding="gzip").status, 415)
         bomb = gzip.compress(b"[" * 4_000_000)
         self.assertEqual(self.ask("POST", "/api/token", bomb[:1024], Content_Encoding="gzip").status, 415)
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S)
         self.addCleanup(connection.close)
         connection.request("POST", "/api/token", iter([b" " * 1000, b" " * 25]), encode_chunked=True, headers={"Transfer-Encoding": "chunked"})
         self.assertEqual(connection.getresponse().status, 413)
@@ -437,7 +429,7 @@ class Flood(Served):
         before, began = 0, time.monotonic()
         for data in ("POST /api/query HT", "GET / HTTP/1.1\r\nX: ", "POST /api/token HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{", "", "put"):
             with self.subTest(data), other_user.Holding(self.server.port, 300, data):
-                kept = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+                kept = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S)
                 for _ in range(20):
                     self.assertEqual(self.server.get("/api/version").status, 200)
                     kept.request("GET", "/api/version", headers=bearer(TOKEN))
@@ -454,7 +446,7 @@ class Flood(Served):
 
     def test_many_of_our_own(self):
         """Our own 100 connections are all served, even if all are open before the first request."""
-        connections = [http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60) for _ in range(100)]
+        connections = [http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S) for _ in range(100)]
         with other_user.Holding(self.server.port, 100, "GET / HT"):
             for connection in connections:
                 connection.connect()

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import TOKEN, Case, Server
+from harness import PATIENCE_S, TOKEN, Case, Server
 
 PATHS = ("/", "/sonde/v1/status", "/api/query", "/api/suggest", "/api/search/lookup", "/api/aggregators", "/api/config/filters", "/api/version",
          "/api/nothing", "/api/v7/query")
@@ -109,7 +109,7 @@ class Starting(Case):
             self.skipTest("this machine has no IPv6")
         server = Server("listen=::1", self.folder, token=None)
         self.addCleanup(server.stop)
-        connection = http.client.HTTPConnection("::1", server.port, timeout=60)
+        connection = http.client.HTTPConnection("::1", server.port, timeout=PATIENCE_S)
         connection.request("GET", "/api/version")
         self.assertEqual(connection.getresponse().status, 200)
         connection.close()
@@ -135,7 +135,7 @@ class Starting(Case):
         for number in (signal.SIGTERM, signal.SIGINT):
             server = Server(self.folder)
             server.process.send_signal(number)
-            self.assertEqual(server.process.wait(timeout=60), 0)
+            self.assertEqual(server.process.wait(timeout=PATIENCE_S), 0)
             server.process.stdout.close()
         self.assertEqual(Server(self.folder).stop(), 0)  # closes the control descriptor
 
@@ -146,7 +146,7 @@ class Starting(Case):
             theirs.close()
             self.assertTrue(ours.recv(100).startswith(b"ready "))
             ours.sendall(b"what we say is not listened to")
-        self.assertEqual(process.wait(timeout=60), 0)
+        self.assertEqual(process.wait(timeout=PATIENCE_S), 0)
 
     def test_idle_clients_do_not_hold_it_up(self):
         server = Server(self.folder)
@@ -179,7 +179,7 @@ class Tls(Case):
         server = Server(f"cert={self.cert}", f"key={self.key}", self.folder)
         self.addCleanup(server.stop)
         context = ssl.create_default_context(cafile=self.cert)
-        connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=60, context=context)
+        connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=PATIENCE_S, context=context)
         self.addCleanup(connection.close)
         for target, headers, status in (("/api/version", {}, 401), ("/api/version", {"Authorization": f"Bearer {TOKEN}"}, 200),
                                         (f"/api/version?token={TOKEN}", {}, 200), (f"/?token={TOKEN}", {"Accept": "text/html"}, 303)):
@@ -188,7 +188,7 @@ class Tls(Case):
             answer.read()
             self.assertEqual(answer.status, status)
         self.assertIn("; Secure", answer.headers["Set-Cookie"])
-        plain = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        plain = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
         with self.assertRaises((http.client.HTTPException, ConnectionError)):
             plain.request("GET", "/healthz")
             plain.getresponse()

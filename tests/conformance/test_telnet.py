@@ -2,12 +2,12 @@
 import socket
 import unittest
 
-from harness import TOKEN, Case, Job, T
+from harness import PATIENCE_S, T, TOKEN, Case, Job
 
 
 class Client:
     def __init__(self, server):
-        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
         self.lines = self.socket.makefile("r")
 
     def say(self, text):
@@ -110,12 +110,12 @@ class Telnet(unittest.TestCase):
         silent = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(20)]
         for _ in range(50):
             self.assertEqual(self.server.get("/api/version").status, 200)
-        with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as s:
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=PATIENCE_S) as s:
             # Input that is not telnet counts as HTTP; the server refuses it, or closes the
             # connection.
             s.sendall(b"\x16\x03\x01\x00\n\r\n\r\n")
             self.assertNotIn(b"unknown command", s.recv(1000))
-        with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as s:
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=PATIENCE_S) as s:
             s.sendall(b"G")
             s.sendall(b"ET /healthz HTTP/1.0\r\n\r\n")
             self.assertRegex(s.recv(1000), rb"^HTTP/1\.[01] 200 ")
@@ -149,13 +149,13 @@ class Limits(unittest.TestCase):
     def test_time(self):
         job = Job("idle_timeout_s=0.2")
         self.addCleanup(job.stop)
-        with socket.create_connection(("127.0.0.1", job.server.port), timeout=60) as s:
+        with socket.create_connection(("127.0.0.1", job.server.port), timeout=PATIENCE_S) as s:
             self.assertEqual(s.recv(1), b"")
 
 
 class Recording(Case):
     def test_no_telnet(self):
-        with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as s:
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=PATIENCE_S) as s:
             s.sendall(b"version\r\n\r\n")
             self.assertNotIn(b"telnet", s.recv(1000))  # an HTTP error, or nothing
 

@@ -17,8 +17,10 @@ import unittest
 
 import sandbox
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
+from waiting import PATIENCE_S  # noqa: E402
+
 LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "cmake", "rust", "go", "java", "julia", "matlab", "r", "json", "yaml", "text"}
-PATIENCE_S = 300
 NO_CLUSTER = "needs several hosts: tests/cluster"
 NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
 # (page, words of the block): the reason why the block is not run.

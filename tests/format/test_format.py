@@ -8,6 +8,7 @@ import csv
 import datetime
 import io
 import os
+import pathlib
 import random
 import shutil
 import socket
@@ -21,25 +22,17 @@ import unittest
 
 from read_sonde import KIND_CATALOG, KIND_NONE, MISSING, Damage, Recording, to_bits, to_double
 
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "common"))
+from waiting import PATIENCE_S, until  # noqa: E402
+
 SONDE, LIBRARY = os.environ["SONDE"], os.environ["SONDE_LIBRARY"]
-HERE = os.path.dirname(os.path.abspath(__file__))
-EMITTER = [sys.executable, os.path.join(HERE, "emitter.py"), LIBRARY]
+EMITTER = [sys.executable, str(HERE / "emitter.py"), LIBRARY]
 START = 1795000000000000000
-PATIENCE_S = 60
-SYNC_WAIT_S = 60
 
 
 def sonde(*arguments, **more):
     return subprocess.run([SONDE, *arguments], check=True, capture_output=True, text=True, timeout=PATIENCE_S, **more).stdout
-
-
-def wait_until(condition, seconds=PATIENCE_S):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        if time.monotonic() > end:
-            raise TimeoutError("the condition did not become true")
-        time.sleep(0.01)
-    return found
 
 
 def emitted(lines):
@@ -300,9 +293,9 @@ class Runs(FormatTest):
         wanted = {"aa": 7, "bb": 8, "cc": 4, "dd": 6, "x": 0xA, "y": 2, "z": 3, "last": 0xC}
         ready = self.path("ready")
         process = self.run_emitter([*lines, f"wait {ready}"])
-        wait_until(lambda: os.path.exists(ready))
+        until(lambda: os.path.exists(ready), "the emitter is ready")
         live = self.recorded(self.path("jobs"))
-        wait_until(lambda: held(Recording(live)).get("last") == {START: 0xC})
+        until(lambda: held(Recording(live)).get("last") == {START: 0xC}, "the points are in the file")
         for path in (live, None):
             if path is None:
                 os.unlink(ready)
@@ -331,9 +324,9 @@ class Runs(FormatTest):
         process = self.run_emitter([], "--size-limit", "1M")
         process.stdin.write("".join(line + "\n" for line in [*lines, f"wait {ready}"]))
         process.stdin.flush()
-        wait_until(lambda: os.path.exists(ready))
+        until(lambda: os.path.exists(ready), "the emitter is ready")
         live = self.recorded(self.path("jobs"))
-        wait_until(lambda: held(Recording(live)).get("many" * 9 + "599"))
+        until(lambda: held(Recording(live)).get("many" * 9 + "599"), "the points are in the file")
         self.assertGreater(len([s for s in Recording(live).segments if s.kind == KIND_CATALOG]), 1)
         wanted = emitted(lines)
         for path in (live, None):
@@ -351,10 +344,10 @@ class Runs(FormatTest):
     def test_a_unit_that_comes_later(self):
         ready = self.path("ready")
         process = self.run_emitter([f"wait {ready}"])
-        wait_until(lambda: os.path.exists(ready))
+        until(lambda: os.path.exists(ready), "the emitter is ready")
         live = self.recorded(self.path("jobs"))
         sonde("put", "--socket", os.path.join(os.path.dirname(live), "agent.sock"), "pull", "1")
-        wait_until(lambda: held(Recording(live)))
+        until(lambda: held(Recording(live)), "the points are in the file")
         self.assertEqual(Recording(live).metrics[0]["unit"], "")
         os.unlink(ready)
         process.stdin.write("unit pull newtons\npoint pull 2000 0\n")
@@ -364,10 +357,10 @@ class Runs(FormatTest):
     def test_nested_and_open_spans(self):
         ready = self.path("ready")
         process = self.run_emitter(["begin outer a=b", "begin inner", f"wait {ready}", "end", "begin open"])
-        path = wait_until(lambda: self.recorded(self.path("jobs")))
+        path = until(lambda: self.recorded(self.path("jobs")), "a recording")
         # The test waits until the agent has read the spans. One that ended earlier would be stored
         # only once.
-        wait_until(lambda: {e.text for e in Recording(path).events} == {"outer", "inner"})
+        until(lambda: {e.text for e in Recording(path).events} == {"outer", "inner"}, "the spans")
         os.unlink(ready)
         recording = Recording(self.finish(process))
         spans = {e.text: e for e in recording.last_events()}
@@ -391,7 +384,7 @@ class Runs(FormatTest):
 
         feeder = threading.Thread(target=feed)
         feeder.start()
-        path = wait_until(lambda: self.recorded(self.path("jobs")))
+        path = until(lambda: self.recorded(self.path("jobs")), "a recording")
         count, all_points = 0, sum(map(len, wanted.values()))
         end = time.monotonic() + PATIENCE_S
         while count < all_points and time.monotonic() < end:
@@ -405,7 +398,7 @@ class Runs(FormatTest):
         feeder.join()
         self.assert_same(held(recording), wanted)
         self.assert_as_queried(path, recording, wanted)
-        wait_until(lambda: os.path.exists(ready))
+        until(lambda: os.path.exists(ready), "the emitter is ready")
         os.unlink(ready)
         recording = Recording(self.finish(process))
         self.assertEqual((recording.problems, recording.state), ([], 2))
@@ -437,11 +430,11 @@ class Crashes(FormatTest):
         before, after = made_lines(700, 5), [line.replace(f" {START // 10**15}", f" {START // 10**15 - 1}") for line in made_lines(900, 6)]
         self.emit(folder, before)
         tails = lambda: [s for s in Recording(path).segments if s.kind in (2, 3, 4) and s.used]
-        wait_until(lambda: held(Recording(path)) == emitted(before))
-        wait_until(lambda: all(s.notes[0][0] == s.used for s in tails()), SYNC_WAIT_S)
+        until(lambda: held(Recording(path)) == emitted(before), "the points are in the file")
+        until(lambda: all(s.notes[0][0] == s.used for s in tails()), "all is written to the disk")
         self.emit(folder, after)
         wanted = emitted(before + after)
-        wait_until(lambda: held(Recording(path)) == wanted)
+        until(lambda: held(Recording(path)) == wanted, "the points are in the file")
         agent.kill()
         agent.wait()
         killed = Recording(path)

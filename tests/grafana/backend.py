@@ -24,8 +24,10 @@ import threading
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "common"))
+from waiting import PATIENCE_S  # noqa: E402
+
 RESOURCES = "/api/datasources/uid/sonde/resources/"
-PATIENCE_S = 60
 
 
 class Refused(Exception):

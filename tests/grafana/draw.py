@@ -17,6 +17,7 @@ import time
 from urllib.parse import unquote
 
 import backend
+from backend import PATIENCE_S
 from packages import bundle, moment
 
 PAGE = """<!doctype html><meta charset="utf-8"><style>body {{ margin: 0; }}</style>
@@ -24,7 +25,6 @@ PAGE = """<!doctype html><meta charset="utf-8"><style>body {{ margin: 0; }}</sty
 <script>window.grafanaBootData = {{ settings: {{}}, user: {{}}, navTree: [] }};</script>
 <img src="/wait" hidden>
 <script type="application/json" id="asked">{asked}</script><script src="/page.js"></script>"""
-PATIENCE_S = 60
 
 
 def main():

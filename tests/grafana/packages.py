@@ -6,9 +6,13 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "common"))
+from waiting import PATIENCE_S  # noqa: E402
+
 FOLDER = pathlib.Path(os.environ["GRAFANA_PACKAGES"])
 # Defines `require`, which code for CommonJS needs.
 REQUIRE = "import{createRequire as made}from'module';const require=made(import.meta.url);"
@@ -96,6 +100,6 @@ class Browser:
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=PATIENCE_S)
         self.said.close()
         shutil.rmtree(self.folder)

@@ -24,7 +24,7 @@ import lab  # noqa: E402
 from data_source import browser, source  # noqa: E402
 from harness import TOKEN, Server, Writer  # noqa: E402
 from packages import why_not  # noqa: E402
-from place import SONDE, Place, until  # noqa: E402
+from place import PATIENCE_S, SONDE, Place, until  # noqa: E402
 
 DASHBOARDS = pathlib.Path(os.environ["SONDE_DASHBOARDS"])
 NAMES = ("job", "node", "gpu", "custom")  # test_dask.py tests "dask", which needs a Dask job
@@ -45,7 +45,7 @@ class Sonde:
         self.known = {}
 
     def get(self, path, **parameters):
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=PATIENCE_S)
         try:
             connection.request(
                 "GET",
@@ -232,7 +232,7 @@ class Panels(Place):
         (host,) = {tags["host"] for tags, _ in self.sonde_server.series("load_1m", start, end)}
         live = self.check_all(base, start, end, [host], gpus, ["noted"])
         job.stdin.close()
-        self.assertEqual(job.wait(timeout=60), 0)
+        self.assertEqual(job.wait(timeout=PATIENCE_S), 0)
         (run,) = (path for path in self.runs.iterdir() if path.name[0] != ".")  # beside the index
         replay = self.start("replay", "--token-file", self.root / "token", "--verbose", run)
         line = next(line for line in replay.stderr if "http://" in line)
@@ -324,7 +324,7 @@ class Panels(Place):
         self.assertGreater(gpus, 0)
         self.check_all(base, now - 40, now - 10, ["n00000", "n00001", "n00002"], gpus)
         simulation.stdin.close()
-        self.assertEqual(simulation.wait(timeout=60), 0)
+        self.assertEqual(simulation.wait(timeout=PATIENCE_S), 0)
 
     def counter(self, step_s, amounts):
         """Starts a server with five minutes of a counter that grows by these amounts in turn.
@@ -405,7 +405,7 @@ class Panels(Place):
 
     @staticmethod
     def ask(base, path):
-        connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=60)
+        connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=PATIENCE_S)
         try:
             connection.request("GET", path)
             answer = connection.getresponse()

@@ -21,7 +21,7 @@ import lab  # noqa: E402
 from data_source import browser, source  # noqa: E402
 from harness import Writer  # noqa: E402
 from packages import why_not  # noqa: E402
-from place import SONDE, Place, until  # noqa: E402
+from place import PATIENCE_S, SONDE, Place, until  # noqa: E402
 
 ORIGINALS = os.environ.get("DRAGON_DASHBOARDS")
 OUT = "/mnt/shared/sonde"
@@ -321,7 +321,7 @@ class Dashboards(Place):
             until(lambda: full(self.look(url, start, int(time.time()))), "lines in all panels")
             self.check(self.look(url, start, int(time.time())), [host], gpus, missing)
             job.stdin.close()
-            self.assertEqual(job.wait(timeout=60), 0)
+            self.assertEqual(job.wait(timeout=PATIENCE_S), 0)
 
     @unittest.skipIf(lab.why_not(), lab.why_not())
     def test_three_hosts(self):

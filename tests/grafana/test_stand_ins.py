@@ -18,6 +18,7 @@ import unittest
 from urllib.parse import parse_qsl, urlsplit
 
 import backend
+from backend import PATIENCE_S
 from data_source import PLUGIN, browser, source
 from packages import why_not
 
@@ -246,7 +247,7 @@ class Sources:
         answer."""
         self.case, self.asked = case, []
         connection = http.client.HTTPConnection(
-            urlsplit(self.source(case["version"], case["way"]).url).netloc, timeout=60
+            urlsplit(self.source(case["version"], case["way"]).url).netloc, timeout=PATIENCE_S
         )
         try:
             if "request" in case:

@@ -38,7 +38,7 @@ def main():
         assert pool.map(work, range(TASKS)) == list(range(TASKS))
     telemetry.add_data("outside", 2.5)
     client = AnalysisClient()
-    client.connect(timeout=60)
+    client.connect(timeout=300)
     deadline = time.monotonic() + SETTLE_S
     found = []
     while len(found) < TASKS + 1 and time.monotonic() < deadline:

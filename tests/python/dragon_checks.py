@@ -40,7 +40,7 @@ class Lab:
         self.t = importlib.import_module(package)
         self.telemetry = self.t.Telemetry()
         self.client = self.t.AnalysisClient()
-        self.client.connect(timeout=60)
+        self.client.connect(timeout=300)
         self.now = int(time.time())
 
     def module(self, name):

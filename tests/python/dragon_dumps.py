@@ -23,7 +23,7 @@ def ask(client, now):
 def write(path):
     t = importlib.import_module("dragon.telemetry")
     telemetry, client = t.Telemetry(), t.AnalysisClient()
-    client.connect(timeout=60)
+    client.connect(timeout=300)
     now = int(time.time())
     for i in range(ROUNDS):
         telemetry.add_data("dumped %", 1 / (i + 1), timestamp=now - ROUNDS + i)

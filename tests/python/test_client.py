@@ -22,7 +22,7 @@ except ImportError:
     pandas = None
 
 from client_place import PACKAGE, Asking
-from place import SONDE, main, until
+from place import PATIENCE_S, SONDE, main, until
 
 import sonde
 
@@ -161,7 +161,7 @@ WRITE = """
     with sonde.span("work", number=1): pass
     sonde.annotate("a remark", why="none")
     there = sonde.AnalysisClient()
-    there.connect(timeout=30)
+    there.connect(timeout=300)
     def all_of_it():
         try: return len(there.query("none:loss")[1]) + len(there.query("none:steps_total")[1]) == 2000 and there.query("other") and there.spans("work") and there.annotations()
         except (IndexError, RuntimeError): return False
@@ -413,7 +413,7 @@ class Nodes(Asking):
         while "http" not in url:
             url = self.simulation.stderr.readline()
             self.assertTrue(url, "it ended")
-        self.client = sonde.AnalysisClient(url.split()[1], timeout=60)
+        self.client = sonde.AnalysisClient(url.split()[1], timeout=300)
         self.addCleanup(self.client.close)
         until(lambda: len(self.client.nodes()) == 7, "all nodes are there")
 
@@ -458,7 +458,7 @@ class Together(Asking):
             import asyncio
             async def main():
                 m = sonde.gauge("m")
-                async with sonde.AsyncAnalysisClient(timeout=30) as client:
+                async with sonde.AsyncAnalysisClient(timeout=300) as client:
                     async def emit():
                         while True:  # as long as the watch waits: it does not hold up the loop
                             m(1); m(5)
@@ -482,7 +482,7 @@ class Together(Asking):
             import os, threading
             sonde.emit("x", 1)
             client = sonde.AnalysisClient()
-            client.connect(timeout=30)
+            client.connect(timeout=300)
             while "x" not in client.get_metrics(): time.sleep(0.01)
             children = []
             for i in range(8):
@@ -520,7 +520,7 @@ class Together(Asking):
             try: sonde.AnalysisClient(f"http://127.0.0.1:{server.server_port}").connect(timeout=0.3)
             except sonde.ClientError as error: print(error.errno)
         """
-        result = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], env=self.env, capture_output=True, text=True, timeout=60, check=True)
+        result = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], env=self.env, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
         self.assertEqual(result.stdout, f"interrupted\n{errno.ETIMEDOUT}\n{errno.ETIMEDOUT}\n", result.stderr)
 
     def test_twins(self):

@@ -42,7 +42,7 @@ class Dragon(Asking):
             m.emit(9, now - 400 * 10**9)
             sonde.emit("other", 1)
             client = sonde.AnalysisClient()
-            client.connect(timeout=30)
+            client.connect(timeout=300)
             while not {"loss", "other"} <= client.get_metrics(): time.sleep(0.01)
             while len(client.get_data("loss", start_time=now / 1e9 - 500)[0]["dps"]) < 3: time.sleep(0.01)
             print(json.dumps([now // 10**9, client.get_data("loss"), client.get_data(["other", "no_such", "loss"]), client.get_data("loss", {"rank": 3}),
@@ -59,7 +59,7 @@ class Dragon(Asking):
     def test_wrong_metrics(self):
         self.start_job()
         client = sonde.AnalysisClient()
-        client.connect(timeout=30)
+        client.connect(timeout=300)
         for wrong in (3, None, ("loss",), {"loss"}):
             with self.assertRaises(AttributeError):
                 client.get_data(wrong)
@@ -126,7 +126,7 @@ class Dragon(Asking):
     def test_it_waits_for_a_job(self):
         client = sonde.AnalysisClient()
         self.start("run", "--quiet", "-l", "1", "--no-record", "--", "sleep", "600")
-        client.connect(timeout=60)
+        client.connect(timeout=300)
         until(lambda: isinstance(client.get_metrics(), set), "an answer")
         client.close()
         with self.assertRaises(RuntimeError):

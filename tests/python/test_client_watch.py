@@ -23,7 +23,7 @@ class Watching(Asking):
             m = sonde.gauge("load", tags={"rank": 3})
             m(99)
             client = sonde.AnalysisClient()
-            client.connect(timeout=30)
+            client.connect(timeout=300)
             while "load" not in client.get_metrics(): time.sleep(0.01)
             seen, every, raised, first = [], [], [], []
             def act(series, time_ns, value):
@@ -50,7 +50,7 @@ class Watching(Asking):
         self.start_job("-l", "1", "--no-record")
         [job] = json.loads(self.sonde("status", "--json").stdout)
         client = sonde.AnalysisClient()
-        client.connect(timeout=30)
+        client.connect(timeout=300)
         seen = []
         with client.watch("x", None, lambda series, t, value: seen.append(value)) as watch:
             self.assertEqual(self.sonde("put", "x", "1").returncode, 0)
@@ -106,7 +106,7 @@ class Watching(Asking):
     def test_ends_with_words_when_it_cannot_go_on(self):
         url = self.start_job()
         client = sonde.AnalysisClient(url)
-        client.connect(timeout=30)
+        client.connect(timeout=300)
         with self.assertLogs("sonde", "ERROR") as logged:
             watch = client.watch("x", None, print)
             client.close()

@@ -13,7 +13,7 @@ import unittest
 import urllib.request
 
 from program import PACKAGE, Program, main
-from place import until
+from place import PATIENCE_S, until
 
 sys.path.insert(0, PACKAGE)
 LIBRARY = os.environ["FAKE_NVML"]
@@ -30,8 +30,8 @@ class Pid(sonde.CollectorGroup):
 
 def await_points(wanted, distinct=False, **tags):
     client = sonde.AnalysisClient()
-    client.connect(60)
-    end = time.monotonic() + 60
+    client.connect(300)
+    end = time.monotonic() + 300
     while True:
         found = {}
         for m in client.get_metrics() & set(wanted):
@@ -123,7 +123,7 @@ class Groups(Program):
             client = sonde.AnalysisClient()
             client.connect()
             def calls(): return sum(len(s) for m in ("one", "two") for s in client.query(metric=m))
-            end = time.monotonic() + 60
+            end = time.monotonic() + 300
             # stop() may end each of the two in the middle of a call.
             while not calls() <= counter.value <= calls() + 2: assert time.monotonic() < end, (calls(), counter.value)
             print(list(array), text.value)
@@ -286,7 +286,7 @@ class Groups(Program):
                 group.start()
                 await_points({"pid": 2})
         """))
-        result = subprocess.run([sys.executable, str(self.program)], env=self.env, capture_output=True, text=True, timeout=120)
+        result = subprocess.run([sys.executable, str(self.program)], env=self.env, capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
         until(lambda: not self.alive(), "all ended")
         self.assertEqual([self.names(recording)["pid"] >= 2 for recording in self.recordings()], [True, True])
@@ -393,7 +393,7 @@ class Asking(Program):
 
     def session(self):
         """Returns the session of a browser that opens the address."""
-        connection = http.client.HTTPConnection(self.url.split("//")[1], timeout=60)
+        connection = http.client.HTTPConnection(self.url.split("//")[1], timeout=PATIENCE_S)
         connection.request("GET", f"/?token={self.token}", headers={"Accept": "text/html"})
         cookie = connection.getresponse().headers["Set-Cookie"].split(";")[0]
         connection.close()

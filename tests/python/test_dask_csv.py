@@ -211,7 +211,7 @@ class Peaks(Folder):
         self.assertEqual(_csv.peaks(self.recording(), "mem-util"), {1: [75, 75], 2: [None, 100]})
 
     def test_floats_stay_floats(self):
-        self.assertEqual(_csv.peaks(self.recording(), "power"), {1: [9.5], 2: [None]})
+        self.assertEqual(_csv.peaks(self.recording(), "power"), {1: [9.5]})
 
     def test_not_tracked(self):
         for metric in ("compute-util", "timestamp"):
@@ -252,6 +252,12 @@ class Peaks(Folder):
             self.assertEqual(peaks(lambda: _csv.peaks_of_file(path, metric, per_dag)), expected, (seed, turn))
             wrong += expected[0] != "{"
         self.assertGreater(wrong, 10)
+
+    def test_a_job_without_a_value_has_no_peak(self):
+        """As in the answers of a running monitor, which sees no rows without a value."""
+        path = self.file('job,dag,timestamp,mem-util\n0,0,1.5,", "\n3,0,1.6,", 7"\n4,0,1.7,\n')
+        for found in (_csv.peaks_of_file(path, "mem-util"), _csv.peaks(_csv.read(path), "mem-util")):
+            self.assertEqual(found, {3: [None, 7]})
 
     def test_shapes(self):
         for number in (0, 2, 10):

@@ -10,7 +10,9 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.environ["PACKAGE"])
+sys.path[:0] = [os.environ["PACKAGE"], str(pathlib.Path(__file__).resolve().parents[1] / "common")]
+from waiting import PATIENCE_S  # noqa: E402
+
 from sonde.dask import custom_metric  # noqa: E402
 
 FAKES = os.environ["FAKES"]
@@ -32,7 +34,7 @@ class Program(unittest.TestCase):
             path.write_text(script + "\n")
             clean = {k: v for k, v in os.environ.items() if k not in ("CUDA_VISIBLE_DEVICES", "SONDE_NVML")}
             libraries = FAKES + "/" + library if library is not None else folder
-            result = subprocess.run([sys.executable, "-c", BEGIN + text], capture_output=True, text=True, timeout=120,
+            result = subprocess.run([sys.executable, "-c", BEGIN + text], capture_output=True, text=True, timeout=PATIENCE_S,
                                     env=clean | {"LD_LIBRARY_PATH": libraries, "SONDE_FAKE_NVML": str(path), "PYTHONPATH":
                                                  os.environ["PACKAGE"] + ":" + os.environ.get("PYTHONPATH", "")} | env)
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -47,7 +47,7 @@ class Runtime(Program):
         self.unchanged("""
             from dragon.telemetry import Telemetry
             if __name__ == "__main__":
-                telemetry = Telemetry(timeout=60)
+                telemetry = Telemetry(timeout=300)
                 assert telemetry.level == 2
                 telemetry.add_data("unchanged", 1.5, tagk="rank", tagv=3)
                 telemetry.shutdown()

@@ -16,7 +16,7 @@ import json, sys
 import nbclient, nbformat
 from nbformat.v4 import new_code_cell, new_notebook
 notebook = new_notebook(cells=[new_code_cell(text) for text in json.load(sys.stdin)])
-nbclient.NotebookClient(notebook, timeout=150, store_widget_state=True, kernel_name="here").execute()
+nbclient.NotebookClient(notebook, timeout=300, store_widget_state=True, kernel_name="here").execute()
 print(json.dumps([[cell["outputs"] for cell in notebook.cells], notebook.metadata.get("widgets", {})]))
 """
 BUSY = "end = time.process_time() + 0.6\nwhile time.process_time() < end: pass"
@@ -25,7 +25,7 @@ MOVES = """
 charts = sonde.live("loss", "cpu_percent", seconds=30, every=0.05)
 first, states = charts.widget.value, set()
 loss = sonde.gauge("loss", "seconds")
-deadline = time.monotonic() + 100
+deadline = time.monotonic() + 300
 while not (len(states) >= 3 and "no points yet" not in charts.widget.value) and time.monotonic() < deadline:
     loss(1.5)
     states.add(charts.widget.value)

@@ -9,7 +9,7 @@ import sys
 import unittest
 
 from program import PACKAGE, Program, main
-from place import until
+from place import PATIENCE_S, until
 
 sys.path.insert(0, PACKAGE)
 
@@ -124,11 +124,11 @@ class AddData(Program):
             s = socket.socket(socket.AF_UNIX)
             s.bind(path)
             threading.Timer(0.01, s.listen).start()
-            sonde.Telemetry(timeout=60)
+            sonde.Telemetry(timeout=300)
             sonde.Telemetry()
         """)
         where = self.env | {"SONDE_LEVEL": "1", "SONDE_SOCKET": str(self.root / "s")}
-        result = subprocess.run([sys.executable, str(self.program)], env=where, capture_output=True, text=True, timeout=60)
+        result = subprocess.run([sys.executable, str(self.program)], env=where, capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual((result.stdout, result.stderr), (f"no agent answers at {self.root}/s within 0.01 s\n", ""))
 
 

@@ -5,6 +5,7 @@ libraries that they need, and busybox are in the initramfs, and the serial conso
     /init   written here: mounts /proc, /sys and /dev, runs each program, powers off
     /bin    busybox of Debian's arm64
     /lib    the libraries of the programs
+    /usr    time zones
     /...    the programs, under the paths of this machine, which their arguments contain
 """
 
@@ -23,6 +24,7 @@ KERNEL = "linux-image-arm64-16k"
 # No program names these: sonde opens the first two when it needs them, and pthread_cancel() the
 # third.
 OPENED_LIBRARIES = ("libmicrohttpd.so.12", "libcurl-gnutls.so.4", "libgcc_s.so.1")
+TIME_ZONES = pathlib.Path("/usr/share/zoneinfo")
 MEMORY_MIB = 4096
 # Emulation is slow: one program may take this time.
 PROGRAM_S = 1200
@@ -130,6 +132,7 @@ def initramfs(
             short = root / path.parent.relative_to("/") / (path.name.split(".so.")[0] + ".so.0")
             short.symlink_to(path.name)
     _add_libraries(root, libraries, files)
+    shutil.copytree(TIME_ZONES, root / TIME_ZONES.relative_to("/"), symlinks=True)
     commands = "\n".join(
         shlex.join(["try", p.name, *(f"{k}={v}" for k, v in p.env.items()), *p.command])
         for p in programs

@@ -20,6 +20,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "common"))
+from waiting import PATIENCE_S  # noqa: E402
+
 PAGES = (
     "/metrics",
     "/sonde/v1/status",
@@ -52,7 +55,7 @@ class Job:
             self.url + path, headers={"Authorization": "Bearer " + self.token}
         )
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
                 body = answer.read()
                 self.tell(path, answer.status, len(body), "X-Sonde-Missing" in answer.headers)
                 return body

@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE.parent))
 
 import account  # noqa: E402
 import samples  # noqa: E402
-from lab import Lab, until, why_not  # noqa: E402
+from lab import PATIENCE_S, Lab, until, why_not  # noqa: E402
 
 SONDE, EMITTER, FAKE_NVML, PACKAGE = (
     os.environ[name] for name in ("SONDE", "SOAK_EMITTER", "FAKE_NVML", "PACKAGE")
@@ -120,18 +120,18 @@ class Soak:
         for host in HOSTS:
             self.terminate(host, "programs.py")
         for host, process in self.programs.items():
-            _, err = process.communicate(timeout=120)
+            _, err = process.communicate(timeout=PATIENCE_S)
             if process.returncode != 0 or err:
                 self.bad.append(
                     f"the programs of {host} ended with {process.returncode}: {err[-500:]}"
                 )
         self.terminate("n1", "dashboards.py")
-        out, err = self.dashboards.communicate(timeout=120)
+        out, err = self.dashboards.communicate(timeout=PATIENCE_S)
         self.requests = json.loads(out) if self.dashboards.returncode == 0 else None
         if not self.requests:
             self.bad.append(f"the dashboards ended with {self.dashboards.returncode}: {err[-500:]}")
         self.terminate("n1", "sleep 1000000")
-        self.job.communicate(timeout=120)
+        self.job.communicate(timeout=PATIENCE_S)
 
     def terminate(self, host, word):
         for pid, command in self.lab.processes(host, word).items():

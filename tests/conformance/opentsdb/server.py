@@ -10,11 +10,14 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-PATIENCE_S = 60
+sys.path.insert(0, str(HERE.parents[1] / "common"))
+from waiting import PATIENCE_S  # noqa: E402
+
 # The fuzzy row filter is off, because the tables in memory have none. Of two points with one time
 # stamp, the newer one counts, as in sonde.
 CONFIGURATION = """tsd.network.port = {port}

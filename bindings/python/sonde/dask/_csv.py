@@ -6,8 +6,8 @@ A file is ``{folder}/{name}_{N}.csv`` (or ``.csv.gz``): a header, then a row for
     12,23,1173.392865,"32480428032, 30068703232","11, 10","86, 87"
 
 A cell of a metric holds one value for each of the worker's GPUs, joined by ``, ``. A missing value
-is an empty text between the separators, never 0; an empty cell has no values. Numbers keep their
-type: 9 is an int, 9.0 a float. The cells of ``tasks`` hold keys (`_keys`).
+is an empty text between the separators, never 0; an empty cell has no values, or a missing one.
+Numbers keep their type: 9 is an int, 9.0 a float. The cells of ``tasks`` hold keys (`_keys`).
 """
 
 import contextlib
@@ -244,9 +244,14 @@ def raise_to(peak: list[Optional[Number]], values: Sequence[Optional[Number]]) -
         peak[device] = _higher(peak[device], value)
 
 
+def with_values(found: dict[Any, list[Optional[Number]]], devices: int) -> dict[Any, list[Optional[Number]]]:
+    """Returns the peaks of jobs that have one, each with a place for every device."""
+    return {job: [*peak, *[None] * (devices - len(peak))] for job, peak in found.items() if any(value is not None for value in peak)}
+
+
 def peaks(recording: Recording, metric: str, per_dag: bool = False) -> dict[Any, list[Optional[Number]]]:
     """Returns the highest value of each device in each job, or in each (job, dag), in the order of
-    their first rows. None for a device without a value.
+    their first rows. None for a device without a value. A job without any value is left out.
 
     Raises KeyError for a metric that was not tracked, ValueError for a metric without numbers.
     """
@@ -263,9 +268,7 @@ def peaks(recording: Recording, metric: str, per_dag: bool = False) -> dict[Any,
         devices = max(devices, len(values))
         if row[job_place] is not None:
             raise_to(found.setdefault((row[job_place], row[dag_place]) if per_dag else row[job_place], []), values)
-    for peak in found.values():
-        raise_to(peak, [None] * devices)
-    return found if devices else {}
+    return with_values(found, devices)
 
 
 def peaks_of_file(path: Path, metric: str, per_dag: bool = False) -> dict[Any, list[Optional[Number]]]:
@@ -306,9 +309,7 @@ def _peaks_of_cells(path: str, metric: str, per_dag: bool) -> dict[Any, list[Opt
         number = _whole(job)
         if number is not None:
             raise_to(found.setdefault((number, _whole(dag)) if per_dag else number, []), highest)
-    for peak in found.values():
-        raise_to(peak, [None] * devices)
-    return found if devices else {}
+    return with_values(found, devices)
 
 
 def _highest(cells: Iterable[str]) -> list[Optional[Number]]:

@@ -48,10 +48,8 @@ def peaks(
         for life in sorted((life for life in mine if life.worker == number), key=lambda life: life.begin_ns):
             places = _places(life, series, kind, settings.own_gpus)
             _take(found, [values.get(place, []) for place in places], life, periods, per_dag)
-        # a restarted worker may have other devices
-        devices = max(map(len, found.values()), default=0)
-        for peak in found.values():
-            _csv.raise_to(peak, [None] * devices)
+    # a restarted worker may have other devices
+    by_worker = [_csv.with_values(found, max(map(len, found.values()), default=0)) for found in by_worker]
     return list(by_worker) if per_job or per_dag else [_csv.over_jobs(found) for found in by_worker]
 
 
