@@ -66,15 +66,15 @@ static const char *const op_names[IO_OPS] = {"read", "write", "open", "close", "
 
 // ---- rare work: adding a mount, a file or a metric
 
-// Takes the lock. Signals are blocked, so that no handler waits for a lock of its own thread. All
-// calls of this thread while it has the lock belong to the accounting, so they do not count.
+// Takes the lock. Signals are blocked, so that no handler waits for a lock of its own thread. From
+// then on, all calls of this thread belong to the accounting, so they do not count.
 static uint64_t begin_alone(void)
 {
     uint64_t before = 0, all = UINT64_MAX;
-    if (alone++)
-        return 0;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof all);
-    spin_lock(&adding);
+    if (!alone)
+        syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof all);
+    if (!alone++)
+        spin_lock(&adding);
     return before;
 }
 

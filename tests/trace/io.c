@@ -1,14 +1,18 @@
 // io FOLDER WHAT: reads and writes files. test_io.py has the numbers of its calls and bytes. The
 // program prints nothing, and checks that tracing does not change errno and results.
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -168,13 +172,48 @@ static void signals(void)
     CHECK(close(fd) == 0 && close(signal_fd) == 0);
 }
 
+// The library blocks signals with syscall(2). The program's own function, which it finds first,
+// raises one just before.
+static bool interrupting;
+
+__attribute__((visibility("default"))) long syscall(long number, ...)
+{
+    static long (*next)(long, ...);
+    long a[6];
+    va_list list;
+    va_start(list, number);
+    for (size_t i = 0; i < sizeof a / sizeof *a; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "syscall");
+    if (interrupting && number == SYS_rt_sigprocmask && a[0] == SIG_BLOCK)
+        raise(SIGUSR1);
+    return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+// Calls: write 1,000 (10,000 bytes), and one write for each byte of the file "handled".
+static void interrupted(void)
+{
+    int fd = open("signals", O_CREAT | O_WRONLY | O_TRUNC, 0600);
+    signal_fd = open("handled", O_CREAT | O_WRONLY | O_TRUNC, 0600);
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR1, &action, NULL);
+    interrupting = true;
+    for (int i = 0; i < 1000; i++)
+        CHECK(write(fd, data, 10) == 10);
+    interrupting = false;
+    CHECK(close(fd) == 0 && close(signal_fd) == 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } all[] = {{"posix", posix},   {"standard", standard}, {"threads", threads}, {"forks", forks},
-               {"others", others}, {"copies", copies},     {"signals", signals}};
+    } all[] = {{"posix", posix},     {"standard", standard},      {"threads", threads},
+               {"forks", forks},     {"others", others},          {"copies", copies},
+               {"signals", signals}, {"interrupted", interrupted}};
     CHECK(argc == 3 && chdir(argv[1]) == 0);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].name, argv[2]) == 0)

@@ -75,6 +75,12 @@ class Io(Traced):
         self.assertEqual(self.sum("io_calls", op="write") + self.sum("io_uncounted_calls"), 20000 + handled)
         self.assertEqual((self.work / "signals").stat().st_size, 200000)
 
+    def test_a_signal_just_before_signals_are_blocked(self):
+        self.trace("io", IO, self.work, "interrupted")
+        handled = (self.work / "handled").stat().st_size
+        self.assertGreaterEqual(handled, 3)
+        self.assertEqual(self.sum("io_calls", op="write") + self.sum("io_uncounted_calls"), 1000 + handled)
+
     def test_many_files(self):
         """Large files get their own series, even if many small files come first. No call is
         lost."""
