@@ -1,6 +1,7 @@
 #include "base/parallel.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -20,14 +21,21 @@ static void *take_pieces(void *user)
     return NULL;
 }
 
+size_t parallel_processors(void)
+{
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+        return (size_t)CPU_COUNT(&allowed);
+    long online = sysconf(_SC_NPROCESSORS_ONLN); // too many processors for a cpu_set_t
+    return online > 0 ? (size_t)online : 1;
+}
+
 void parallel_each(size_t count, parallel_fn *work, void *user)
 {
     struct each e = {.count = count, .work = work, .user = user};
     pthread_t threads[PARALLEL_THREADS_MAX];
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t started = 0;
-    while (started + 1 < PARALLEL_THREADS_MAX && started + 1 < count &&
-           (long)started + 1 < processors &&
+    size_t processors = parallel_processors(), started = 0;
+    while (started + 1 < PARALLEL_THREADS_MAX && started + 1 < count && started + 1 < processors &&
            pthread_create(&threads[started], NULL, take_pieces, &e) == 0)
         started++;
     take_pieces(&e);

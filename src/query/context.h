@@ -35,6 +35,7 @@ struct query_context {
     const struct work_watch *watch;
     struct reservation reservation; // made in `watch`
     struct query_cache *cache;
+    struct query_ahead *ahead; // ahead.h; NULL: none
     uint64_t points_read, points_from_summaries, series_read;
     size_t since_clock;
     int alloc_error;

@@ -203,13 +203,17 @@ static void evict(struct query_cache *c)
     }
 }
 
+size_t decoded_limit(const struct query_cache *c)
+{
+    return c->account && c->account->limit_bytes < c->limit_bytes ? c->account->limit_bytes
+                                                                  : c->limit_bytes;
+}
+
 // Starts a chunk with room for an entry of this size. Returns NULL if there is no memory, or if the
 // chunk does not fit into the cache even after all others are evicted.
 static struct chunk *start_chunk(struct query_cache *c, size_t entry_bytes)
 {
-    size_t limit = c->account && c->account->limit_bytes < c->limit_bytes ? c->account->limit_bytes
-                                                                          : c->limit_bytes;
-    size_t bytes = limit / CHUNKS_MIN, most = c->bytes ? CHUNK_BYTES : FIRST_CHUNK_BYTES;
+    size_t bytes = decoded_limit(c) / CHUNKS_MIN, most = c->bytes ? CHUNK_BYTES : FIRST_CHUNK_BYTES;
     bytes = bytes < most ? bytes : most;
     if (bytes < sizeof(struct chunk) + entry_bytes)
         bytes = sizeof(struct chunk) + entry_bytes;

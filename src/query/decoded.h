@@ -20,6 +20,9 @@ struct decoded_entry {
     size_t count;
 };
 
+// The bytes that the cache may have.
+size_t decoded_limit(const struct query_cache *c);
+
 // Returns the entry of the series in the block (store_cursor_block); NULL if the cache has none.
 // The entry stays unchanged until it is released.
 const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t block, uint32_t series);

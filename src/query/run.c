@@ -1,3 +1,4 @@
+#include "query/ahead.h"
 #include "query/partial.h"
 
 #include <stdlib.h>
@@ -30,7 +31,11 @@ static int run(struct query_context *c, struct store_snapshot *const *stores, si
     struct query_series *all = query_alloc(c, c->result, selection.count, sizeof *all);
     if (!all)
         return query_alloc_failed(c);
-    size_t count = 0;
+    size_t count = 0, series_count = 0;
+    for (size_t i = 0; i < selection.count; i++)
+        series_count += selection.groups[i].count;
+    if (series_count) // the groups are parts of one array
+        r = query_ahead_begin(c, &grid, selection.groups[0].series, series_count);
     for (size_t i = 0; i < selection.count && r == 0; i++) {
         struct query_partial partial;
         arena_reset(&c->group);

@@ -32,7 +32,7 @@ struct query_group {
 };
 
 struct query_selection {
-    struct query_group *groups; // only groups with series
+    struct query_group *groups; // only groups with series; these are parts of one array, in order
     size_t count;
 };
 

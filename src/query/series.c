@@ -1,5 +1,7 @@
 #include "query/series.h"
 
+#include "query/ahead.h"
+
 static int read_raw(struct query_context *c, struct query_source *s, struct query_points *out)
 {
     out->count = 0;
@@ -62,9 +64,8 @@ static int read_seed(struct query_context *c, const struct query_grid *g,
     return r ? r : 1;
 }
 
-int query_series_read(struct query_context *c, const struct query_grid *g,
-                      const struct query_selected *series, struct query_series_work *work,
-                      struct query_points **out)
+int query_series_points(struct query_context *c, const struct query_grid *g,
+                        const struct query_selected *series, struct query_series_work *work)
 {
     struct query_source source;
     int r = query_source_open(&source, c, series, g->read_from, g->read_to);
@@ -72,6 +73,15 @@ int query_series_read(struct query_context *c, const struct query_grid *g,
         r = g->downsample ? query_downsample_run(c, g, &source, &work->bucket, &work->points)
                           : read_raw(c, &source, &work->points);
     query_source_close(&source);
+    return r;
+}
+
+int query_series_read(struct query_context *c, const struct query_grid *g,
+                      const struct query_selected *series, struct query_series_work *work,
+                      struct query_points **out)
+{
+    query_ahead_reached(c, series);
+    int r = query_series_points(c, g, series, work);
     *out = &work->points;
     work->points.before = work->points.after = (struct query_edge){0};
     if (r || work->points.count == 0)

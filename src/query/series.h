@@ -20,6 +20,10 @@ struct query_seed {
 
 void query_series_work_free(struct query_context *c, struct query_series_work *work);
 
+// Reads the points of the series, downsampled if the query asks for that, into work->points.
+int query_series_points(struct query_context *c, const struct query_grid *g,
+                        const struct query_selected *series, struct query_series_work *work);
+
 // Reads the points of the series in the form that aggregation needs. *out points into `work` and is
 // valid until the next call. It has no points if the range has none.
 int query_series_read(struct query_context *c, const struct query_grid *g,

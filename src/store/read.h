@@ -55,6 +55,8 @@ void store_reader_losses(const struct store_reader *r, struct store_losses *out)
 // is exhausted.
 struct store_snapshot *store_snapshot_open(struct store_reader *r);
 void store_snapshot_close(struct store_snapshot *s);
+// Opens another snapshot of the file, for another thread. It may show later points.
+struct store_snapshot *store_snapshot_beside(const struct store_snapshot *s);
 
 enum { STORE_KEPT_BYTES = 128 << 20 };
 // Bounds the unpacked data that the snapshot keeps for its next cursors; the default is

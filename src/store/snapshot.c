@@ -68,6 +68,11 @@ struct store_snapshot *store_snapshot_open(struct store_reader *r)
     return s;
 }
 
+struct store_snapshot *store_snapshot_beside(const struct store_snapshot *s)
+{
+    return store_snapshot_open(s->reader);
+}
+
 void store_snapshot_keep_at_most(struct store_snapshot *s, size_t bytes)
 {
     s->cache.bytes_max = bytes;

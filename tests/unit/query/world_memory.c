@@ -132,6 +132,23 @@ void world_add(struct world *w, unsigned store, uint32_t series, int64_t t_ns, d
     p->count++;
 }
 
+// Worlds in memory have no second reader, so helpers (ahead.h) read nothing.
+struct store_snapshot *store_snapshot_beside(const struct store_snapshot *s)
+{
+    (void)s;
+    return NULL;
+}
+
+void store_snapshot_close(struct store_snapshot *s)
+{
+    (void)s;
+}
+
+void store_snapshot_keep_at_most(struct store_snapshot *s, size_t bytes)
+{
+    (void)s, (void)bytes;
+}
+
 struct store_snapshot *const *world_stores(struct world *w, size_t *count)
 {
     *count = 0;
