@@ -9,9 +9,10 @@ enum { PARALLEL_THREADS_MAX = 4 };
 // The number of processors that this process may use; at least 1.
 size_t parallel_processors(void);
 
-// Calls work(user, i) once for each i below `count`. Uses at most PARALLEL_THREADS_MAX threads, one
-// for each processor that this process may use; the caller's thread is one of them. Returns after the last call. Calls begin
-// in the order of i. If no thread can be started, the caller's thread does all the work.
+// Calls work(user, i) once for each i below `count`. Uses at most PARALLEL_THREADS_MAX threads, and
+// one for each processor that this process may use; the caller's thread is one of them. Returns
+// after the last call. Calls begin in the order of i. If no thread can be started, the caller's
+// thread does all the work.
 typedef void parallel_fn(void *user, size_t i);
 void parallel_each(size_t count, parallel_fn *work, void *user);
 

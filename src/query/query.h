@@ -7,7 +7,8 @@
 //
 // The semantics are OpenTSDB's (docs/query.md). A plan comes from an `m=` expression, from
 // OpenTSDB's JSON or is filled in by hand; it runs over snapshots of any number of stores (nodes,
-// runs) as if they were one. No state, no threads: one call, one arena, bounded memory.
+// runs) as if they were one. No state: one call, one arena, bounded memory. With a cache, threads
+// may decode ahead of the call (ahead.h), which ends them.
 #ifndef SONDE_QUERY_QUERY_H
 #define SONDE_QUERY_QUERY_H
 
