@@ -54,6 +54,9 @@ static const struct item {
     {2, PIDS, "pids.current", {"", 0}, METRIC_CGROUP_TASKS, 1},
     {1, MEMORY, "memory.usage_in_bytes", {"", 0}, METRIC_CGROUP_MEMORY, 1},
     {1, MEMORY, "memory.max_usage_in_bytes", {"", 0}, METRIC_CGROUP_MEMORY_PEAK, 1},
+    // the group's own and its descendants', as in memory.usage_in_bytes; missing if the kernel does
+    // not account for swap space
+    {1, MEMORY, "memory.stat", {"total_swap", 10}, METRIC_CGROUP_SWAP, 1},
     {1, MEMORY, "memory.oom_control", {"oom_kill", 8}, METRIC_CGROUP_OOM_KILLS, 1},
     {1, CPU, "cpu.stat", {"nr_periods", 10}, METRIC_CGROUP_PERIODS, 1},
     {1, CPU, "cpu.stat", {"nr_throttled", 12}, METRIC_CGROUP_PERIODS_THROTTLED, 1},

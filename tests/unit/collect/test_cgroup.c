@@ -76,14 +76,17 @@ static void version_1(void **state)
     tree_write(&t, "sys/fs/cgroup/memory/inner/memory.max_usage_in_bytes", "888\n");
     tree_write(&t, "sys/fs/cgroup/memory/inner/memory.limit_in_bytes", "9223372036854771712\n");
     tree_write(&t, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    tree_write(&t, "sys/fs/cgroup/memory/inner/memory.stat",
+               "cache 1\nswap 2\nswapcached 3\ntotal_cache 4\ntotal_swap 5\ntotal_swapcached 6\n");
     tree_write(&t, "sys/fs/cgroup/memory/inner/memory.oom_control",
                "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
     tree_write(&t, "sys/fs/cgroup/cpu/inner/cpuacct.usage", "2500000000\n");
     tree_write(&t, "sys/fs/cgroup/cpu/inner/cpu.stat",
                "nr_periods 5\nnr_throttled 2\nthrottled_time 1500000000\n");
     struct probe p = probe_make(t.root, 2, getuid());
-    assert_int_equal(probe_sample(&p, "cgroup", SECOND), 7);
+    assert_int_equal(probe_sample(&p, "cgroup", SECOND), 8);
     assert_true(value(&p, "cgroup_memory_bytes") == 777);
+    assert_true(value(&p, "cgroup_swap_bytes") == 5);
     assert_true(value(&p, "cgroup_memory_peak_bytes") == 888);
     assert_true(store_is_missing(value(&p, "cgroup_memory_limit_bytes"))); // no limit
     assert_true(value(&p, "cgroup_oom_kills_total") == 3);
@@ -91,6 +94,9 @@ static void version_1(void **state)
     assert_true(value(&p, "cgroup_throttled_seconds_total") == 1.5);
     // no such controller; version 2 does not have it
     assert_true(store_is_missing(value(&p, "cgroup_tasks")));
+    tree_write(&t, "sys/fs/cgroup/memory/inner/memory.stat", "cache 1\ntotal_cache 4\n");
+    assert_int_equal(probe_sample(&p, "cgroup", 2 * SECOND), 7); // without swap accounting
+    assert_true(store_is_missing(value(&p, "cgroup_swap_bytes")));
     probe_free(&p);
     tree_free(&t);
 }
