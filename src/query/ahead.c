@@ -17,6 +17,7 @@ enum {
 
 struct query_ahead {
     struct query_context *c;
+    struct query_observer observer;
     const struct query_grid *grid;
     const struct query_selected *series;
     size_t count;
@@ -118,24 +119,10 @@ static void *help(void *user)
 
 // ---- the query ----
 
-int query_ahead_begin(struct query_context *c, const struct query_grid *g,
-                      const struct query_selected *series, size_t count)
+static void reached(void *user, const struct query_selected *series)
 {
-    if (!c->cache || count < 2)
-        return 0;
-    struct query_ahead *a = query_alloc(c, &c->plan, 1, sizeof *a);
-    if (!a)
-        return query_alloc_failed(c);
-    *a = (struct query_ahead){.c = c, .grid = g, .series = series, .count = count, .rest = count};
-    c->ahead = a;
-    return 0;
-}
-
-void query_ahead_reached(struct query_context *c, const struct query_selected *series)
-{
-    if (c->ahead)
-        atomic_store_explicit(&c->ahead->reached, (size_t)(series - c->ahead->series),
-                              memory_order_relaxed);
+    struct query_ahead *a = user;
+    atomic_store_explicit(&a->reached, (size_t)(series - a->series), memory_order_relaxed);
 }
 
 // Takes the right to start a helper. Returns false if all processors are in use.
@@ -147,10 +134,10 @@ static bool take_processor(size_t processors)
     return false;
 }
 
-void query_ahead_missed(struct query_context *c, size_t points)
+static void missed(void *user, size_t points)
 {
-    struct query_ahead *a = c->ahead;
-    if (!a || a->tried)
+    struct query_ahead *a = user;
+    if (a->tried)
         return;
     a->tried = true;
     size_t left = a->count - atomic_load(&a->reached) - 1;
@@ -158,7 +145,7 @@ void query_ahead_missed(struct query_context *c, size_t points)
         return;
     // What helpers decode has to stay in the cache until the query comes to it.
     a->points_max =
-        decoded_limit(c->cache) / (2 * HELPERS_MAX * (sizeof(int64_t) + sizeof(double)));
+        decoded_limit(a->c->cache) / (2 * HELPERS_MAX * (sizeof(int64_t) + sizeof(double)));
     size_t processors = parallel_processors();
     while (a->helper_count < HELPERS_MAX && take_processor(processors)) {
         if (pthread_create(&a->helpers[a->helper_count], NULL, help, a) != 0) {
@@ -169,13 +156,32 @@ void query_ahead_missed(struct query_context *c, size_t points)
     }
 }
 
-void query_ahead_end(struct query_context *c)
+int query_ahead_begin(struct query_context *c, const struct query_grid *g,
+                      const struct query_selected *series, size_t count, struct query_ahead **out)
 {
-    struct query_ahead *a = c->ahead;
+    *out = NULL;
+    if (!c->cache || count < 2)
+        return 0;
+    struct query_ahead *a = query_alloc(c, &c->plan, 1, sizeof *a);
+    if (!a)
+        return query_alloc_failed(c);
+    *a = (struct query_ahead){.c = c,
+                              .observer = {reached, missed, a},
+                              .grid = g,
+                              .series = series,
+                              .count = count,
+                              .rest = count};
+    c->observer = &a->observer;
+    *out = a;
+    return 0;
+}
+
+void query_ahead_end(struct query_ahead *a)
+{
     if (!a)
         return;
     atomic_store(&a->over, true);
     while (a->helper_count)
         pthread_join(a->helpers[--a->helper_count], NULL);
-    c->ahead = NULL;
+    a->c->observer = NULL;
 }

@@ -14,18 +14,12 @@
 
 struct query_ahead;
 
-// Call it before the query reads the first of `series`. Does nothing for a query without a cache.
-// The query_context_end ends all helpers. Returns 0 or like query_alloc_failed.
+// Observes the query. Call it before the query reads the first of `series`. Sets *out to NULL for a
+// query without a cache. Returns 0 or like query_alloc_failed.
 int query_ahead_begin(struct query_context *c, const struct query_grid *g,
-                      const struct query_selected *series, size_t count);
+                      const struct query_selected *series, size_t count, struct query_ahead **out);
 
-// The query now reads this series.
-void query_ahead_reached(struct query_context *c, const struct query_selected *series);
-
-// The cache lacked a block with this number of points.
-void query_ahead_missed(struct query_context *c, size_t points);
-
-// Ends all helpers. Call it before the query's stores are closed.
-void query_ahead_end(struct query_context *c);
+// Ends all helpers. Call it before the query_context_end. NULL is allowed.
+void query_ahead_end(struct query_ahead *a);
 
 #endif

@@ -1,7 +1,6 @@
 #include "query/context.h"
 
 #include "base/clock.h"
-#include "query/ahead.h"
 
 #include <inttypes.h>
 
@@ -35,7 +34,6 @@ void query_context_results(struct query_context *c, struct arena *arena)
 
 void query_context_end(struct query_context *c)
 {
-    query_ahead_end(c);
     arena_free(&c->plan);
     arena_free(&c->group);
     reservation_shrink(&c->reservation, c->result->used_bytes - c->result_before);

@@ -20,6 +20,14 @@ enum {
     QUERY_TICK_POINTS = 4096,   // points or equivalent work between two checks of the clock
 };
 
+// Learns of the progress of a query (ahead.h).
+struct query_selected;
+struct query_observer {
+    void (*reached)(void *user, const struct query_selected *series); // is read next
+    void (*missed)(void *user, size_t points); // the cache lacks a block of so many points
+    void *user;
+};
+
 struct query_context {
     const struct query *q;
     struct error *e;
@@ -35,7 +43,7 @@ struct query_context {
     const struct work_watch *watch;
     struct reservation reservation; // made in `watch`
     struct query_cache *cache;
-    struct query_ahead *ahead; // ahead.h; NULL: none
+    const struct query_observer *observer; // NULL: none
     uint64_t points_read, points_from_summaries, series_read;
     size_t since_clock;
     int alloc_error;

@@ -18,6 +18,23 @@ static int check(const struct query *q, struct error *e)
     return 0;
 }
 
+// Computes the answers of all groups; those without points are left out.
+static int answer_groups(struct query_context *c, const struct query_grid *g,
+                         const struct query_selection *selection, struct query_series_work *work,
+                         struct query_series *all, size_t *count)
+{
+    int r = 0;
+    for (size_t i = 0; i < selection->count && r == 0; i++) {
+        struct query_partial partial;
+        arena_reset(&c->group);
+        r = query_partial_make(c, g, &selection->groups[i], work, &partial);
+        if (r == 0)
+            r = query_partial_finish(c, g, &partial, work, &all[*count]);
+        *count += r == 0 && all[*count].count > 0;
+    }
+    return r;
+}
+
 static int run(struct query_context *c, struct store_snapshot *const *stores, size_t store_count,
                struct query_series_work *work, struct query_result *out)
 {
@@ -31,19 +48,12 @@ static int run(struct query_context *c, struct store_snapshot *const *stores, si
     struct query_series *all = query_alloc(c, c->result, selection.count, sizeof *all);
     if (!all)
         return query_alloc_failed(c);
-    size_t count = 0, series_count = 0;
-    for (size_t i = 0; i < selection.count; i++)
-        series_count += selection.groups[i].count;
-    if (series_count) // the groups are parts of one array
-        r = query_ahead_begin(c, &grid, selection.groups[0].series, series_count);
-    for (size_t i = 0; i < selection.count && r == 0; i++) {
-        struct query_partial partial;
-        arena_reset(&c->group);
-        r = query_partial_make(c, &grid, &selection.groups[i], work, &partial);
-        if (r == 0)
-            r = query_partial_finish(c, &grid, &partial, work, &all[count]);
-        count += r == 0 && all[count].count > 0;
-    }
+    struct query_ahead *ahead;
+    size_t count = 0;
+    r = query_ahead_begin(c, &grid, selection.series, selection.series_count, &ahead);
+    if (r == 0)
+        r = answer_groups(c, &grid, &selection, work, all, &count);
+    query_ahead_end(ahead);
     if (r)
         return r;
     qsort(all, count, sizeof *all, compare_series);

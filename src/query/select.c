@@ -365,7 +365,7 @@ static int cut_into_groups(struct selector *s, struct query_selection *out)
             groups[n++] = (struct query_group){keys[s->all[i].group], &s->all[i], 0};
         groups[n - 1].count++;
     }
-    *out = (struct query_selection){groups, n};
+    *out = (struct query_selection){groups, n, s->all, s->count};
     return 0;
 }
 

@@ -32,8 +32,10 @@ struct query_group {
 };
 
 struct query_selection {
-    struct query_group *groups; // only groups with series; these are parts of one array, in order
+    struct query_group *groups; // only groups with series
     size_t count;
+    const struct query_selected *series; // of all groups, one after the other
+    size_t series_count;
 };
 
 // Returns -ENOENT if no store knows the metric.

@@ -1,7 +1,5 @@
 #include "query/series.h"
 
-#include "query/ahead.h"
-
 static int read_raw(struct query_context *c, struct query_source *s, struct query_points *out)
 {
     out->count = 0;
@@ -80,7 +78,8 @@ int query_series_read(struct query_context *c, const struct query_grid *g,
                       const struct query_selected *series, struct query_series_work *work,
                       struct query_points **out)
 {
-    query_ahead_reached(c, series);
+    if (c->observer)
+        c->observer->reached(c->observer->user, series);
     int r = query_series_points(c, g, series, work);
     *out = &work->points;
     work->points.before = work->points.after = (struct query_edge){0};

@@ -1,7 +1,5 @@
 #include "query/source.h"
-
 #include "base/search.h"
-#include "query/ahead.h"
 
 #include <stdlib.h>
 
@@ -157,8 +155,8 @@ static int cursor_points(struct query_source *s, const int64_t **t_ns, const dou
         *count = s->block->count;
         return 0;
     }
-    if (block)
-        query_ahead_missed(s->c, s->run.count);
+    if (block && s->c->observer)
+        s->c->observer->missed(s->c->observer->user, s->run.count);
     int r = store_cursor_points(s->cursor, t_ns, values, count);
     // If the block is gone or damaged, the points come from another block and are not kept.
     if (r == 0 && block && *count == s->run.count && store_cursor_block(s->cursor) == block)

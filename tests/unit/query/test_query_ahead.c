@@ -69,6 +69,7 @@ struct plan {
     struct query_context c;
     struct query_grid grid;
     struct query_selection selection;
+    struct query_ahead *ahead;
 };
 
 static void plan_begin(struct plan *p, const char *m, struct query_cache *cache)
@@ -82,13 +83,25 @@ static void plan_begin(struct plan *p, const char *m, struct query_cache *cache)
     struct store_snapshot *const *stores = world_stores(w, &count);
     assert_int_equal(query_select(&p->c, stores, count, &p->selection), 0);
     assert_int_equal(p->selection.count, 1);
-    assert_int_equal(query_ahead_begin(&p->c, &p->grid, p->selection.groups[0].series,
-                                       p->selection.groups[0].count),
+    assert_int_equal(query_ahead_begin(&p->c, &p->grid, p->selection.series,
+                                       p->selection.series_count, &p->ahead),
                      0);
+}
+
+// What a query reports while it runs.
+static void reached(struct plan *p, size_t at)
+{
+    p->c.observer->reached(p->c.observer->user, &p->selection.series[at]);
+}
+
+static void missed(struct plan *p, size_t points)
+{
+    p->c.observer->missed(p->c.observer->user, points);
 }
 
 static void plan_end(struct plan *p)
 {
+    query_ahead_end(p->ahead);
     query_context_end(&p->c);
     arena_free(&p->arena);
 }
@@ -110,24 +123,24 @@ static void helpers_read_the_other_series(void **state)
     struct query_cache *cache = new_cache(CACHE_BYTES);
     struct plan p;
     plan_begin(&p, "avg:10s-avg:m", cache);
-    const struct query_selected *series = p.selection.groups[0].series;
-    query_ahead_reached(&p.c, &series[0]);
-    query_ahead_missed(&p.c, SECONDS);
+    const struct query_selected *series = p.selection.series;
+    reached(&p, 0);
+    missed(&p, SECONDS);
     for (size_t i = 1; i < HOSTS; i++)
         while (!series[i].part.next && !is_kept(cache, &series[i]))
             sched_yield();
-    plan_end(&p);
     assert_false(is_kept(cache, &series[0]));
+    plan_end(&p);
     query_cache_destroy(cache);
 }
 
-static void assert_nothing_is_read(const char *m, size_t missed, size_t reached, size_t cache_bytes)
+static void assert_nothing_is_read(const char *m, size_t points, size_t at, size_t cache_bytes)
 {
     struct query_cache *cache = new_cache(cache_bytes);
     struct plan p;
     plan_begin(&p, m, cache);
-    query_ahead_reached(&p.c, &p.selection.groups[0].series[reached]);
-    query_ahead_missed(&p.c, missed);
+    reached(&p, at);
+    missed(&p, points);
     plan_end(&p);
     assert_int_equal(query_cache_bytes(cache), 0);
     query_cache_destroy(cache);
@@ -152,8 +165,8 @@ static void helpers_decode_only_what_the_query_needs(void **state)
     struct query_cache *cache = new_cache(CACHE_BYTES);
     struct plan p;
     plan_begin(&p, "avg:0all-max:m", cache);
-    const struct query_selected *series = p.selection.groups[0].series;
-    query_ahead_missed(&p.c, 1000000);
+    const struct query_selected *series = p.selection.series;
+    missed(&p, 1000000);
     while (!is_kept(cache, &series[1]))
         sched_yield();
     for (size_t i = 2; i < HOSTS; i++)
