@@ -13,9 +13,10 @@
 // A first answer fills megabytes of the cache. In pages of 4 KiB, their page faults took a third of
 // its processor time.
 //
-// Series that are sampled together have the same time stamps. An entry shares them with the
-// previous entry of the same block in its chunk. That halves both the memory and the traffic
-// through the processor's caches.
+// Series that are sampled together have the same time stamps. An entry shares them with an earlier
+// entry of the same block in its chunk. That halves both the memory and the traffic through the
+// processor's caches. The border of two blocks of points may lie between the series of one instant;
+// so a block has two lists of time stamps, which differ in the first one or in their number.
 #include "query/decoded.h"
 
 #include "base/hash.h"
@@ -34,7 +35,7 @@ enum {
     SLOT_BYTES = 4096,
     SLOTS_MIN = 64,
     SLOTS_MAX = 1 << 14,
-    LATEST_SHARE = 8, // the cache remembers the latest time stamps of a block for so many slots
+    LATEST_SHARE = 8, // the cache remembers one list of time stamps for so many slots
     RECLAIM_BYTES = 4 << 20,
     // A chunk is at most this part of the cache, because a chunk is evicted as a whole, …
     CHUNKS_MIN = 16,
@@ -68,7 +69,7 @@ struct kept {
     double values[]; // the entry's: beside it, so that a query fetches both at once
 };
 
-// The time stamps of the last entry of a block.
+// The time stamps of the last entry of a block with this number of points and this first one.
 struct latest {
     uint64_t block, chunk; // chunk: the number of the chunk that has them
     const int64_t *t_ns;
@@ -278,9 +279,11 @@ static size_t room_of(const struct chunk *chunk)
     return chunk ? chunk->bytes - chunk->used : 0;
 }
 
-static struct latest *latest_of(struct query_cache *c, uint64_t block)
+static struct latest *latest_of(struct query_cache *c, uint64_t block, const int64_t *t_ns,
+                                size_t count)
 {
-    return &c->latest[hash_u64(block) & (c->slot_count / LATEST_SHARE - 1)];
+    uint64_t hash = hash_u64(block * 0x9e3779b97f4a7c15u + count + (uint64_t)*t_ns);
+    return &c->latest[hash & (c->slot_count / LATEST_SHARE - 1)];
 }
 
 // Returns the time stamps of the block's last entry in the current chunk if they are equal,
@@ -290,7 +293,7 @@ static const int64_t *find_times(struct query_cache *c, uint64_t block, const in
                                  size_t count)
 {
     struct chunk *chunk = c->filling;
-    struct latest latest = *latest_of(c, block);
+    struct latest latest = *latest_of(c, block, t_ns, count);
     if (!chunk || latest.chunk != chunk->number || latest.block != block || latest.count != count)
         return NULL;
     chunk->holds++;
@@ -338,8 +341,9 @@ static void list_entry(struct query_cache *c, struct kept *k)
         drop(c, before);
     *slot_of(c, k->block, k->series) = k;
     k->listed = true;
-    *latest_of(c, k->block) =
-        (struct latest){k->block, k->chunk->number, k->entry.t_ns, k->entry.count};
+    const struct decoded_entry *e = &k->entry;
+    *latest_of(c, k->block, e->t_ns, e->count) =
+        (struct latest){k->block, k->chunk->number, e->t_ns, e->count};
 }
 
 void decoded_keep(struct query_cache *c, uint64_t block, uint32_t series, const int64_t *t_ns,

@@ -200,6 +200,25 @@ static void equal_time_stamps_are_kept_once(void **state)
     query_cache_destroy(cache);
 }
 
+// The border of a block may lie between the series of one instant. So its series have one of two
+// lists of time stamps, in any order.
+static void both_lists_of_time_stamps_of_a_block_are_kept_once(void **state)
+{
+    (void)state;
+    static int64_t later[1000];
+    for (size_t i = 0; i < 1000; i++)
+        later[i] = 1;
+    for (size_t shorter = 0; shorter < 2; shorter++) {
+        struct query_cache *cache = cache_of(64 << 20);
+        const int64_t *lists[] = {zeros_t, shorter ? zeros_t : later};
+        // 28 times 8,000 bytes and both lists are a little less than the first chunk.
+        for (uint32_t i = 0; i < 28; i++)
+            decoded_keep(cache, 1, i, lists[i % 2], zeros_v, 1000 - i % 2 * shorter);
+        assert_int_equal(query_cache_bytes(cache), 256 << 10);
+        query_cache_destroy(cache);
+    }
+}
+
 // Chunks of nine entries each.
 static void the_oldest_chunk_goes_first(void **state)
 {
@@ -315,6 +334,7 @@ int main(void)
         cmocka_unit_test(the_oldest_goes_first),
         cmocka_unit_test(the_oldest_chunk_goes_first),
         cmocka_unit_test(equal_time_stamps_are_kept_once),
+        cmocka_unit_test(both_lists_of_time_stamps_of_a_block_are_kept_once),
         cmocka_unit_test(several_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
