@@ -53,8 +53,8 @@ struct wire_fetch {
 struct wire_bulk_row {
     // ---- the end that puts pieces
     char *(*window)(struct wire_bulk *b); // returns memory of WIRE_WINDOW_BYTES
-    // writes what the other end needs to fetch
-    void (*describe)(const struct wire_bulk *b, struct buf *out);
+    // writes what the other end needs to fetch; call it for each connection, before all fetches
+    void (*describe)(struct wire_bulk *b, struct buf *out);
     // Called when the window gets unfetched pieces, and again when all are fetched. Some fabrics
     // need this end's help while the other end fetches.
     void (*awaited)(struct wire_bulk *b, bool awaited);

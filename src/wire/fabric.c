@@ -115,22 +115,25 @@ static bool set_aside(struct fabric *f)
     return true;
 }
 
-static void open_anew(struct fabric *f)
+static void close_objects(struct fabric *f)
+{
+    fabric_watch_enter(f->watch);
+    fabric_objects_close(&f->o);
+    fabric_watch_leave(f->watch);
+}
+
+static bool insert_address(struct fabric *f, struct wire_bulk_peer *p)
+{
+    fabric_watch_enter(f->watch);
+    bool inserted = f->o.av && fi_av_insert(f->o.av, p->name, 1, &p->address, 0, NULL) == 1;
+    fabric_watch_leave(f->watch);
+    return inserted;
+}
+
+// Opens an endpoint in place of one that is closed or set aside.
+static void reopen(struct fabric *f)
 {
     const char *what = "";
-    struct slot *before = f->slots;
-    // The provider shm copies without requests, so no read is in progress. Its memory must be
-    // released.
-    if (is_memory(f)) {
-        stop_waiting(f);
-        fabric_objects_close(&f->o);
-    } else {
-        if (f->asides == ASIDE_MAX || !set_aside(f))
-            return;
-        stop_waiting(f);
-    }
-    log_info("%s: a cancelled read does not complete: the endpoint is opened again", f->bulk.name);
-    fabric_release_slots(f, before);
     int r = fabric_objects_open(&f->o, f->library, f->info, f->side, QUEUE_SIZE, f->memory,
                                 f->memory_bytes, &what);
     if (r)
@@ -138,10 +141,28 @@ static void open_anew(struct fabric *f)
                     f->library->strerror(-r));
     LIST_EACH (link, &f->peers) {
         struct wire_bulk_peer *p = LIST_OF(link, struct wire_bulk_peer, of_fabric);
-        if (!f->o.av || fi_av_insert(f->o.av, p->name, 1, &p->address, 0, NULL) != 1)
+        if (!insert_address(f, p))
             p->address = FI_ADDR_NOTAVAIL;
     }
     start_waiting(f);
+}
+
+static void open_anew(struct fabric *f)
+{
+    struct slot *before = f->slots;
+    // The provider shm copies without requests, so no read is in progress. Its memory must be
+    // released.
+    if (is_memory(f)) {
+        stop_waiting(f);
+        close_objects(f);
+    } else {
+        if (f->asides == ASIDE_MAX || !set_aside(f))
+            return;
+        stop_waiting(f);
+    }
+    log_info("%s: a cancelled read does not complete: the endpoint is opened again", f->bulk.name);
+    fabric_release_slots(f, before);
+    reopen(f);
 }
 
 // ---- polling ----
@@ -208,14 +229,26 @@ static char *window(struct wire_bulk *b)
     return of(b)->memory;
 }
 
-static void describe(const struct wire_bulk *b, struct buf *out)
+// With the provider shm, each hub gets memory of its own: the last one may have been killed while
+// it held the lock of this memory.
+static void renew_memory(struct fabric *f)
 {
-    const struct fabric *f = of(b);
+    stop_waiting(f);
+    close_objects(f);
+    reopen(f);
+}
+
+static void describe(struct wire_bulk *b, struct buf *out)
+{
+    struct fabric *f = of(b);
+    if (f->described && is_memory(f))
+        renew_memory(f);
+    f->described = true;
     bool by_address = f->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
     buf_short(out, str_of(f->info->fabric_attr->prov_name));
     buf_short(out, (struct str){f->o.address, f->o.address_size});
     buf_u64(out, by_address ? (uint64_t)(uintptr_t)f->memory : 0);
-    buf_u64(out, fi_mr_key(f->o.mr));
+    buf_u64(out, f->o.mr ? fi_mr_key(f->o.mr) : 0);
 }
 
 static void awaited(struct wire_bulk *b, bool yes)
@@ -262,8 +295,7 @@ static int meet(struct wire_bulk *b, struct str description, struct wire_bulk_pe
         return error_set(e, -ENOMEM, "no memory for a node");
     *p = (struct wire_bulk_peer){.fabric = f, .base = base, .key = key, .address = FI_ADDR_UNSPEC};
     memcpy(p->name, address.data, address.size);
-    int r = f->o.av ? fi_av_insert(f->o.av, p->name, 1, &p->address, 0, NULL) : 0;
-    if (r != 1 || p->address == FI_ADDR_NOTAVAIL) {
+    if (!insert_address(f, p) || p->address == FI_ADDR_NOTAVAIL) {
         free(p);
         return error_set(e, -EIO, "the fabric does not take the node's address");
     }
@@ -289,7 +321,8 @@ static void free_fabric(struct fabric *f)
 {
     if (f->slots && fabric_is_reading(f) && !is_memory(f))
         set_aside(f);
-    fabric_objects_close(&f->o);
+    close_objects(f);
+    fabric_watch_close(f->watch);
     if (is_memory(f))
         // Removes files of killed nodes, whose memory this process had mapped until now.
         fabric_memory_sweep(FABRIC_MEMORY_FOLDER);
@@ -358,9 +391,11 @@ int fabric_open(struct wire_loop *loop, const char *provider, bool made_for_it, 
     int r = f->library ? fabric_choose(f->library, provider, made_for_it, side, near, &f->info, e)
                        : -ENOENT;
     fabric_signals_restore(signals);
-    if (r == 0 && is_memory(f))
+    if (r == 0 && is_memory(f)) {
         // for example the files of a killed predecessor on this machine
         fabric_memory_sweep(FABRIC_MEMORY_FOLDER);
+        f->watch = fabric_watch_open(FABRIC_LOOK_MS);
+    }
     f->memory_bytes = side == WIRE_HUB ? LANDING_BYTES : WIRE_WINDOW_BYTES;
     f->memory = map_memory(f);
     f->slots = calloc(WIRE_LANDING_SLOTS, sizeof *f->slots);

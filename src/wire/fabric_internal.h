@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "wire/fabric_objects.h"
+#include "wire/fabric_watch.h"
 
 #include <rdma/fi_endpoint.h>
 
@@ -32,7 +33,8 @@ struct fabric {
     enum wire_side side;
     struct fi_info *info;
     struct fabric_objects o;
-    char *memory; // the window or the landing
+    struct fabric_watch *watch; // only for the provider shm
+    char *memory;               // the window or the landing
     size_t memory_bytes;
     struct list_link peers;
     uv_poll_t *poll; // NULL: the provider has no descriptor
@@ -40,6 +42,7 @@ struct fabric {
     uv_timer_t *timer;
     uint64_t poll_ms;
     bool awaited, timing;
+    bool described; // to a hub; only for a link
     struct slot *slots; // WIRE_LANDING_SLOTS
     unsigned asides;
     struct list_link waiting; // fetches, oldest first

@@ -28,8 +28,10 @@ void fabric_forget_peer(struct wire_bulk_peer *p)
 {
     if (!p->parted || p->reads)
         return;
+    fabric_watch_enter(p->fabric->watch);
     if (p->fabric->o.av && p->address != FI_ADDR_NOTAVAIL)
         fi_av_remove(p->fabric->o.av, &p->address, 1, 0);
+    fabric_watch_leave(p->fabric->watch);
     list_remove(&p->of_fabric);
     free(p);
 }
@@ -54,7 +56,9 @@ bool fabric_complete_read(struct fabric *f)
     struct fi_cq_err_entry failure = {0};
     if (!f->o.cq)
         return false;
+    fabric_watch_enter(f->watch);
     ssize_t n = fi_cq_read(f->o.cq, &entry, 1);
+    fabric_watch_leave(f->watch);
     int status = 0;
     if (n == -FI_EAVAIL) {
         if (fi_cq_readerr(f->o.cq, &failure, 0) <= 0)
@@ -98,10 +102,12 @@ bool fabric_begin_read(struct fabric *f)
         if (fetch->peer->reads == NODE_SLOTS_MAX)
             continue;
         ssize_t r = -FI_EADDRNOTAVAIL;
+        fabric_watch_enter(f->watch);
         if (f->o.ep && fetch->peer->address != FI_ADDR_NOTAVAIL)
             r = fi_read(f->o.ep, f->memory + slot * WIRE_LAID_MAX, fetch->size,
                         f->o.mr ? fi_mr_desc(f->o.mr) : NULL, fetch->peer->address,
                         fetch->peer->base + fetch->offset, fetch->peer->key, &s->context);
+        fabric_watch_leave(f->watch);
         if (r == -FI_EAGAIN) // try again later: the connection to this one node may not be up yet
             continue;
         list_remove(link);

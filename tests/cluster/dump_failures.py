@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from cluster_job import EMITTED, HOSTS, TRANSPORT, WAY
+from cluster_job import EMITTED, HOSTS, SKEW, TRANSPORT, WAY
 from lab import PATIENCE_S, until
 
 
@@ -68,9 +68,9 @@ class DumpFailures:
         self.stop(run)
         self.ssh("--no-record", "true")
 
-    def much_to_dump(self):
+    def much_to_dump(self, *environment):
         """Starts a run on three hosts, where n2 has so much data that a dump takes a while."""
-        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
+        run = self.start("env", *environment, "sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
         self.private("/root/dumped")
         self.up()
         self.all_answer()
@@ -119,6 +119,22 @@ class DumpFailures:
             until(lambda: list(self.lab.processes("n1", "sonde aggregator ")) not in ([], [pid]), "another aggregator")
             self.all_answer()
             self.data_over()
+        self.stop(run)
+
+    @unittest.skipIf(TRANSPORT != "fabric:shm", "only shared memory has locks")
+    def test_an_aggregator_that_dies_while_it_copies(self):
+        """It then holds a lock in the memory that it shares with the node's relay, for ever. So the
+        relay gives the next aggregator other memory, and the data arrive."""
+        file = "/mnt/shared/die-copying"
+        run = self.much_to_dump(f"LD_PRELOAD=/mnt/bin/{os.path.basename(SKEW)}", f"DIE_COPYING={file}")
+        (pid,) = self.lab.processes("n1", "sonde aggregator ")
+        (self.lab.shared / "die-copying").touch()
+        dump = self.start("sonde", "dump", "--to", "dumped")
+        until(lambda: not (self.lab.shared / "die-copying").exists(), "the aggregator copies")
+        dump.communicate(timeout=PATIENCE_S)
+        until(lambda: list(self.lab.processes("n1", "sonde aggregator ")) not in ([], [pid]), "another aggregator")
+        self.all_answer()
+        self.data_over()
         self.stop(run)
 
     def test_a_dump_onto_a_full_disk(self):
