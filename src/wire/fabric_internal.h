@@ -42,7 +42,7 @@ struct fabric {
     uv_timer_t *timer;
     uint64_t poll_ms;
     bool awaited, timing;
-    bool described; // to a hub; only for a link
+    bool described;     // to a hub; only for a link
     struct slot *slots; // WIRE_LANDING_SLOTS
     unsigned asides;
     struct list_link waiting; // fetches, oldest first
