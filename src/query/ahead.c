@@ -32,7 +32,8 @@ struct query_ahead {
 
 static _Atomic size_t helpers_running; // of all queries
 
-// Takes the last series that nobody has claimed: [*from, *to). Returns false if none is left.
+// Claims the last unclaimed series for a helper: those from *from on, before *to. Returns false if
+// none is left.
 static bool claim(struct query_ahead *a, size_t *from, size_t *to)
 {
     size_t rest = atomic_load(&a->rest), next;

@@ -58,10 +58,11 @@ bool fabric_complete_read(struct fabric *f)
         return false;
     fabric_watch_enter(f->watch);
     ssize_t n = fi_cq_read(f->o.cq, &entry, 1);
+    ssize_t failures = n == -FI_EAVAIL ? fi_cq_readerr(f->o.cq, &failure, 0) : 0;
     fabric_watch_leave(f->watch);
     int status = 0;
     if (n == -FI_EAVAIL) {
-        if (fi_cq_readerr(f->o.cq, &failure, 0) <= 0)
+        if (failures <= 0)
             return false;
         entry.op_context = failure.op_context;
         status = -EIO;

@@ -1,8 +1,8 @@
 // fabric_watch.h - ends the process if a call of libfabric does not return.
 //
 // The provider shm keeps a lock in the memory that two processes share, also while it copies. If
-// one of them is killed meanwhile, the other waits for this lock in its next call, for ever. It
-// cannot be helped, but the process that started it starts it again.
+// one of them is killed meanwhile, the other waits for this lock in its next call, for ever. No
+// call interrupts that. So the process ends, and its supervisor starts another one.
 #ifndef SONDE_WIRE_FABRIC_WATCH_H
 #define SONDE_WIRE_FABRIC_WATCH_H
 

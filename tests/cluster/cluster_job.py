@@ -75,12 +75,12 @@ class ClusterJob:
                 self.lab.clear(host, "/tmp", "/dev/shm")
         self.lab.idle()
 
-    def slurm(self, *arguments, nodes=3, host="n1", env=None, timeout=PATIENCE_S):
+    def slurm(self, *arguments, nodes=3, host="n1", env=None):
         """Runs salloc … sonde run …"""
-        return self.lab.run(host, "salloc", "--quiet", f"-N{nodes}", "sonde", "run", *arguments, env=env, timeout=timeout)
+        return self.lab.run(host, "salloc", "--quiet", f"-N{nodes}", "sonde", "run", *arguments, env=env)
 
-    def ssh(self, *arguments, env=None, timeout=PATIENCE_S):
-        return self.lab.run("n1", "sonde", "run", "--hosts=n[1-3]", *arguments, env=env, timeout=timeout)
+    def ssh(self, *arguments, env=None):
+        return self.lab.run("n1", "sonde", "run", "--hosts=n[1-3]", *arguments, env=env)
 
     def start(self, *command):
         process = self.lab.start("n1", *command)

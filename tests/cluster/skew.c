@@ -3,10 +3,9 @@
 //   SKEW_MS=250          its clock is 250 ms ahead
 //   DIE_COPYING=FILE     while FILE exists, a process that is about to copy from the memory of
 //                        another one removes FILE and is killed
-#include <dlfcn.h>
+#include "../common/next_syscall.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -16,19 +15,15 @@
 
 EXPORTED long syscall(long number, ...)
 {
-    static long (*next)(long, ...);
-    long a[6];
+    long a[SYSCALL_ARGUMENTS];
     va_list list;
     va_start(list, number);
-    for (size_t i = 0; i < sizeof a / sizeof *a; i++)
-        a[i] = va_arg(list, long);
+    syscall_arguments(list, a);
     va_end(list);
     const char *file = number == SYS_process_vm_readv ? getenv("DIE_COPYING") : NULL;
     if (file && unlink(file) == 0)
         kill(getpid(), SIGKILL);
-    if (!next)
-        *(void **)&next = dlsym(RTLD_NEXT, "syscall");
-    return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return next_syscall(number, a);
 }
 
 EXPORTED int clock_gettime(clockid_t id, struct timespec *t)

@@ -1,11 +1,11 @@
 // io FOLDER WHAT: reads and writes files. test_io.py has the numbers of its calls and bytes. The
 // program prints nothing, and checks that tracing does not change errno and results.
-#include <dlfcn.h>
+#include "../common/next_syscall.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,18 +178,14 @@ static bool interrupting;
 
 __attribute__((visibility("default"))) long syscall(long number, ...)
 {
-    static long (*next)(long, ...);
-    long a[6];
+    long a[SYSCALL_ARGUMENTS];
     va_list list;
     va_start(list, number);
-    for (size_t i = 0; i < sizeof a / sizeof *a; i++)
-        a[i] = va_arg(list, long);
+    syscall_arguments(list, a);
     va_end(list);
-    if (!next)
-        *(void **)&next = dlsym(RTLD_NEXT, "syscall");
     if (interrupting && number == SYS_rt_sigprocmask && a[0] == SIG_BLOCK)
         raise(SIGUSR1);
-    return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return next_syscall(number, a);
 }
 
 // Calls: write 1,000 (10,000 bytes), and one write for each byte of the file "handled".

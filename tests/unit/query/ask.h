@@ -47,6 +47,29 @@ static inline void asked_free(struct asked *a)
     arena_free(&a->arena);
 }
 
+static inline struct query_cache *cache_of(size_t bytes)
+{
+    struct query_cache *cache;
+    assert_int_equal(query_cache_create(bytes, &cache), 0);
+    return cache;
+}
+
+// Asserts that both answers are equal to the last bit, from the same points.
+static inline void assert_same(const struct asked *a, const struct asked *b, const char *m)
+{
+    if (a->code || b->code || a->result.count != b->result.count)
+        fail_msg("%s: %d %d, %zu and %zu series", m, a->code, b->code, a->result.count,
+                 b->result.count);
+    for (size_t i = 0; i < a->result.count; i++) {
+        const struct query_series *x = &a->result.series[i], *y = &b->result.series[i];
+        assert_int_equal(x->count, y->count);
+        assert_memory_equal(x->t_ns, y->t_ns, x->count * sizeof *x->t_ns);
+        assert_memory_equal(x->values, y->values, x->count * sizeof *x->values);
+    }
+    assert_int_equal(a->result.points_read, b->result.points_read);
+    assert_int_equal(a->result.points_from_summaries, b->result.points_from_summaries);
+}
+
 static inline void assert_close(double got, double want)
 {
     if (isnan(want) ? !isnan(got) : !(fabs(got - want) <= 1e-9 * fmax(1, fabs(want))))

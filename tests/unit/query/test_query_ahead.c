@@ -41,13 +41,6 @@ static int free_hosts(void **state)
     return 0;
 }
 
-static struct query_cache *new_cache(size_t bytes)
-{
-    struct query_cache *cache;
-    assert_int_equal(query_cache_create(bytes, &cache), 0);
-    return cache;
-}
-
 // The number of the first block of a series in its file.
 static uint64_t first_block(const struct query_selected *series)
 {
@@ -120,7 +113,7 @@ static void helpers_read_the_other_series(void **state)
     (void)state;
     if (parallel_processors() < 2)
         skip();
-    struct query_cache *cache = new_cache(CACHE_BYTES);
+    struct query_cache *cache = cache_of(CACHE_BYTES);
     struct plan p;
     plan_begin(&p, "avg:10s-avg:m", cache);
     const struct query_selected *series = p.selection.series;
@@ -136,7 +129,7 @@ static void helpers_read_the_other_series(void **state)
 
 static void assert_nothing_is_read(const char *m, size_t points, size_t at, size_t cache_bytes)
 {
-    struct query_cache *cache = new_cache(cache_bytes);
+    struct query_cache *cache = cache_of(cache_bytes);
     struct plan p;
     plan_begin(&p, m, cache);
     reached(&p, at);
@@ -155,6 +148,31 @@ static void helpers_start_only_for_much_work(void **state)
     assert_nothing_is_read("avg:10s-avg:m", 1000000, 0, 1000);
 }
 
+// A process has at most as many helpers as processors, less one.
+static void there_are_no_helpers_on_one_processor(void **state)
+{
+    (void)state;
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    size_t first = 0;
+    while (!CPU_ISSET(first, &before))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(parallel_processors(), 1);
+    struct query_cache *cache = cache_of(CACHE_BYTES);
+    struct plan p;
+    plan_begin(&p, "avg:10s-avg:m", cache);
+    missed(&p, 1000000);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    for (int i = 0; i < 1000; i++)
+        sched_yield(); // time that a helper would use
+    plan_end(&p);
+    assert_int_equal(query_cache_bytes(cache), 0);
+    query_cache_destroy(cache);
+}
+
 // The summary of a whole block is enough, so its points are not decoded. The range cuts only the
 // blocks of the first two series, and helpers come to the second one last.
 static void helpers_decode_only_what_the_query_needs(void **state)
@@ -162,7 +180,7 @@ static void helpers_decode_only_what_the_query_needs(void **state)
     (void)state;
     if (parallel_processors() < 2)
         skip();
-    struct query_cache *cache = new_cache(CACHE_BYTES);
+    struct query_cache *cache = cache_of(CACHE_BYTES);
     struct plan p;
     plan_begin(&p, "avg:0all-max:m", cache);
     const struct query_selected *series = p.selection.series;
@@ -175,20 +193,6 @@ static void helpers_decode_only_what_the_query_needs(void **state)
     query_cache_destroy(cache);
 }
 
-static void assert_same(const struct asked *a, const struct asked *b, const char *m)
-{
-    if (a->code || b->code || a->result.count != b->result.count)
-        fail_msg("%s: %d %d, %zu and %zu series", m, a->code, b->code, a->result.count,
-                 b->result.count);
-    for (size_t i = 0; i < a->result.count; i++) {
-        const struct query_series *x = &a->result.series[i], *y = &b->result.series[i];
-        assert_int_equal(x->count, y->count);
-        assert_memory_equal(x->t_ns, y->t_ns, x->count * sizeof *x->t_ns);
-        assert_memory_equal(x->values, y->values, x->count * sizeof *x->values);
-    }
-    assert_int_equal(a->result.points_read, b->result.points_read);
-}
-
 static void first_answers_are_those_without_a_cache(void **state)
 {
     (void)state;
@@ -199,7 +203,7 @@ static void first_answers_are_those_without_a_cache(void **state)
         int64_t from = T - 5 + (int64_t)(test_random(&seed) % (SECONDS / 2)),
                 to = from + SECONDS / 4 + (int64_t)(test_random(&seed) % SECONDS);
         const char *question = m[test_random(&seed) % (sizeof m / sizeof *m)];
-        struct query_cache *cache = new_cache(bytes[test_random(&seed) % 3]);
+        struct query_cache *cache = cache_of(bytes[test_random(&seed) % 3]);
         const struct query_limits with = {.cache = cache};
         struct asked first = ask_with(w, question, from, to, &with),
                      plain = ask_with(w, question, from, to, NULL);
@@ -215,7 +219,7 @@ static void a_limit_ends_helpers(void **state)
 {
     (void)state;
     for (uint64_t points = 1; points < (uint64_t)HOSTS * SECONDS; points *= 3) {
-        struct query_cache *cache = new_cache(CACHE_BYTES);
+        struct query_cache *cache = cache_of(CACHE_BYTES);
         const struct query_limits limits = {.cache = cache, .points_max = points};
         struct asked a = ask_with(w, "sum:10s-avg:m", T, T + SECONDS, &limits);
         assert_int_equal(a.code, -E2BIG);
@@ -231,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(helpers_read_the_other_series),
         cmocka_unit_test(helpers_start_only_for_much_work),
+        cmocka_unit_test(there_are_no_helpers_on_one_processor),
         cmocka_unit_test(helpers_decode_only_what_the_query_needs),
         cmocka_unit_test(first_answers_are_those_without_a_cache),
         cmocka_unit_test(a_limit_ends_helpers),
