@@ -13,7 +13,7 @@
 // is the target, `ratio` the used share of it; above 1 the target is missed. With a `peer`, `ratio`
 // is the share of the peer's figure. Other load on the machine affects the figures. The server's
 // share is that of the serving process, minus its load without a page.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { browser, endAll, folder, need, said, start, tab, until } from '../../tests/web/harness.mjs';
 import { netdata, netdataLines } from './netdata.mjs';
 
@@ -51,10 +51,32 @@ function cpuSeconds(pid) {
 const pause = (seconds) => new Promise((go) => setTimeout(go, 1000 * seconds));
 const lines = () => window.sonde?.drawn().charts.some((c) => c.lines.length) && performance.now();
 
-// Visits a page with an empty cache; returns the times, the bytes, and the page's messages. The
+// Waits until the browser rests: for each new window it loads pages of its own interface, on the
+// processors that the visited page needs.
+async function rested() {
+  const used = () => {
+    let sum = 0;
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      try {
+        if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('chrom')) sum += cpuSeconds(pid);
+      } catch {
+        // it has ended
+      }
+    }
+    return sum;
+  };
+  for (let before = used(), after; ; before = after) {
+    await pause(0.5);
+    after = used();
+    if (after - before < 0.02) return;
+  }
+}
+
+// Visits a page with an empty cache, in a new window of a running browser; returns the times, the bytes, and the page's messages. The
 // browser refuses its requests to other machines at once.
 async function visit(b, url, ready) {
   const page = await tab(b);
+  await rested();
   const { origin } = new URL(url);
   await page.route((to) => to.origin !== origin, (route) => route.abort());
   const session = await page.context().newCDPSession(page);

@@ -245,7 +245,17 @@ test('the first charts wait neither for all nodes nor for their metrics', HANGS,
     only = answer.metrics.pop().name;
     await route.fulfill({ response, json: answer });
   });
+  // No two calls of the clock are in the same millisecond.
+  await page.addInitScript(() => {
+    const { now } = Date;
+    let last = 0;
+    Date.now = () => (last = Math.max(last + 1, now()));
+  });
+  const first = page.waitForRequest((r) => r.method() === 'POST' && r.url().includes('/query'));
   await page.goto(`${url}?token=${token}`);
+  // The overview and the heat map are one request.
+  const asked = JSON.parse((await first).postData()).queries.map((q) => q.m);
+  assert.deepEqual(asked.map((m) => m.includes('{host=*}')), [false, false, false, true], asked.join(' '));
   await until(page, () => window.sonde?.drawn().heat.rows.length === 6 && window.sonde.drawn().charts.every((c) => c.lines.length === 6 || !c.onScreen));
   // Only the list of nodes was requested, once.
   while (!held.length) await page.waitForTimeout(20);

@@ -87,7 +87,7 @@ export class Actions {
   readonly elements: HTMLElement[];
   private rights: Rights | null = null;
   private readonly text = h('input', { type: 'text', required: true, maxlength: '1000' });
-  private readonly time = h('input', { type: 'datetime-local', step: '0.001', required: true });
+  private readonly time = h('input', { step: '0.001', required: true });
   private readonly tags = h('input', { type: 'text', placeholder: 'rank=3', spellcheck: 'false' });
   private readonly node = h('select', { required: true });
   private readonly annotation: ActionDialog;
@@ -143,6 +143,7 @@ export class Actions {
   annotate(job: Job, atMs: number, tags: Record<string, string>): void {
     if (!this.offered(job).annotate) return;
     this.text.value = '';
+    this.time.type = 'datetime-local'; // not at the start of the page, because that takes up to 9 ms
     this.time.value = localTime(atMs);
     this.tags.value = filterText(tags);
     this.annotation.open();

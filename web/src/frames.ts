@@ -13,16 +13,21 @@ export interface Part<T> {
 const LATE_MS = 25; // between two frames of a screen that shows 60 a second
 const FIRST = 16;
 const MOST = 256;
-const CALM = 60; // frames in time, about a second, after which the bound doubles
+// The bound doubles after this number of frames in time at the bound: those of one second, and twice
+// as many after each higher bound that made a frame late, up to those of sixteen seconds.
+const CALM = 60;
+const CALMEST = 16 * CALM;
 
 // The number of parts that a frame draws. It halves after a late frame, and grows by one after a
-// frame in time, up to a bound: just below the number that last made a frame late. So about one
-// frame a second is late.
+// frame in time, up to a bound: just below the number that last made a frame late. The bound rises
+// again from time to time, and less and less often if that makes a frame late.
 export class Pace {
   most = FIRST;
   private last = -Infinity;
   private bound = MOST;
   private calm = 0; // frames in time at the bound
+  private patience = CALM; // the number of them after which the bound rises
+  private raised = false; // the bound has risen since the last late frame
   private late = false;
 
   // `onward`: the previous frame requested this one. Otherwise the time between them includes a
@@ -35,12 +40,18 @@ export class Pace {
     const again = this.late;
     this.late = step > LATE_MS;
     if (this.late) {
-      if (!again) this.bound = Math.max(1, this.most - 1);
+      if (!again) {
+        this.bound = Math.max(1, this.most - 1);
+        this.patience = this.raised ? Math.min(CALMEST, this.patience * 2) : CALM;
+        this.raised = false;
+      }
       this.most = Math.max(1, this.most >> 1);
       this.calm = 0;
     } else if (this.most < this.bound) {
       this.most++;
-    } else if (++this.calm === CALM) {
+    } else if (++this.calm >= this.patience) {
+      if (this.raised) this.patience = CALM;
+      this.raised = true;
       this.bound = Math.min(MOST, this.bound * 2);
       this.calm = 0;
     }

@@ -62,8 +62,30 @@ export function dropPartial(all: Line[], intervalMs: number, nowMs: number): Lin
   return all;
 }
 
-// Sorts n2 before n10.
-export const compareNatural = new Intl.Collator('en', { numeric: true }).compare;
+// Sorts n2 before n10, and B between a and c. An Intl.Collator would do so, too, but takes up to
+// 30 ms to create.
+export function compareNatural(a: string, b: string): number {
+  const x = a.toLowerCase();
+  const y = b.toLowerCase();
+  let i = 0;
+  let j = 0;
+  while (i < x.length && j < y.length) {
+    const m = numberEnd(x, i);
+    const n = numberEnd(y, j);
+    let order = x.charCodeAt(i) - y.charCodeAt(j);
+    if (m > i && n > j) order = Number(x.slice(i, m)) - Number(y.slice(j, n));
+    if (order) return order;
+    i = Math.max(m, i + 1);
+    j = Math.max(n, j + 1);
+  }
+  return x.length - i - (y.length - j) || (a < b ? -1 : Number(a > b));
+}
+
+// The end of the number that begins at `at`; `at`: none begins there.
+function numberEnd(text: string, at: number): number {
+  while (at < text.length && text.charCodeAt(at) >= 48 && text.charCodeAt(at) <= 57) at++;
+  return at;
+}
 
 // Inserts a bucket in order: mostly at the end, or replacing the last one.
 export function putBucket(line: Line, t: number, mean: number, low: number, high: number): void {

@@ -318,8 +318,17 @@ export class Page {
   // ---- the view
 
   private whole(): Range {
-    return this.sides ? wholeOf(this.sides) : this.job.whole(this.source.now());
+    return this.sides ? wholeOf(this.sides) : this.job.whole(this.now());
   }
+
+  // The same time for all questions that are asked at once, so that they become one request
+  // (batch.ts).
+  private now(): number {
+    if (this.askedAt === null) queueMicrotask(() => (this.askedAt = null));
+    return (this.askedAt ??= this.source.now());
+  }
+
+  private askedAt: number | null = null;
 
   private range(): Range {
     const whole = this.whole();
