@@ -72,8 +72,8 @@ async function rested() {
   }
 }
 
-// Visits a page with an empty cache, in a new window of a running browser; returns the times, the bytes, and the page's messages. The
-// browser refuses its requests to other machines at once.
+// Visits a page with an empty cache, in a new window of a running browser; returns the times, the
+// bytes, and the page's messages. The browser refuses its requests to other machines at once.
 async function visit(b, url, ready) {
   const page = await tab(b);
   await rested();

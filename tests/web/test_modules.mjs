@@ -144,7 +144,7 @@ test('names are sorted by their numbers, and without regard to case', () => {
     const [a, b] = [word(), word()];
     const order = lines.compareNatural(a, b);
     if (compare(a, b)) assert.equal(Math.sign(order), compare(a, b), `${a} ${b}`);
-    else assert.equal(order === 0, a === b, `${a} ${b}`); // a certain order, whatever order they come in
+    else assert.equal(order === 0, a === b, `${a} ${b}`); // different names have an order
     assert.equal(Math.sign(lines.compareNatural(b, a)), -Math.sign(order) + 0, `${a} ${b}`);
   }
   assert.deepEqual(['n10', 'n9', 'N1', 'n', 'n-2', 'gpu 1'].sort(lines.compareNatural), ['gpu 1', 'n', 'n-2', 'N1', 'n9', 'n10']);

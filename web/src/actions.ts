@@ -143,7 +143,7 @@ export class Actions {
   annotate(job: Job, atMs: number, tags: Record<string, string>): void {
     if (!this.offered(job).annotate) return;
     this.text.value = '';
-    this.time.type = 'datetime-local'; // not at the start of the page, because that takes up to 9 ms
+    this.time.type = 'datetime-local'; // takes up to 9 ms, so not at the start of the page
     this.time.value = localTime(atMs);
     this.tags.value = filterText(tags);
     this.annotation.open();
