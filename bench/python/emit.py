@@ -37,8 +37,12 @@ def rounds_of(loops):
 
 
 def loops():
+    import contextvars
+    import threading
+
     import sonde
 
+    variable = contextvars.ContextVar("variable", default=None)
     telemetry = sonde.Telemetry()
     above = sonde.gauge("above", level=4)
     loss, steps = sonde.gauge("loss"), sonde.counter("steps_total")
@@ -91,9 +95,20 @@ def loops():
             with sonde.span("s"):
                 pass
 
+    # The floor of a span: the interpreter's time for a new object in a with statement, and for the
+    # context variable that makes spans nest correctly.
+    def with_block(r):
+        for _ in r:
+            with threading.Lock():
+                pass
+
+    def context_set(r):
+        for _ in r:
+            variable.set(None)
+
     found = {"empty_loop": (empty, CALLS), "handle": (handle, CALLS), "handle_above": (handle_above, CALLS), "counter": (count, CALLS), "name": (name, CALLS), "name_and_tag": (tagged, CALLS),
              "add_data": (dragon, CALLS), "add_data_above": (dragon_above, CALLS),
-             "group_of_2": (group, CALLS), "log_of_2": (log, CALLS), "span": (span, CALLS // 20)}
+             "group_of_2": (group, CALLS), "log_of_2": (log, CALLS), "span": (span, CALLS // 20), "with_block": (with_block, CALLS // 20), "context_set": (context_set, CALLS // 20)}
     try:
         import prometheus_client
     except ImportError:
@@ -131,8 +146,9 @@ def main():
             peers = {name: ns.pop(name) for name in ("prometheus_client", "http_post") if name in ns}
             loop = ns.pop("empty_loop")
             report("python", f"empty_loop_level_{level}", round(loop, 1), "ns")
+            floor = ns.pop("with_block") + ns.pop("context_set") - 2 * loop
             for name in ns:
-                with_peers = peers if level and name in ("handle", "name") else {}
+                with_peers = peers if level and name in ("handle", "name") else {"with statement": floor + loop} if level and name == "span" else {}
                 for peer, value in with_peers.items() or [(None, None)]:
                     report("python", f"{name}_level_{level}", round(ns[name], 1), "ns", peer, value and round(value, 1), net=round(ns[name] - loop, 1))
 

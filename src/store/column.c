@@ -141,6 +141,9 @@ int block_check(struct store_reader *r, struct block_ref *b, bool data)
             reader_report(r, b->offset, h->size, "a block");
         return -EBADMSG;
     }
+    if (r && !(state & BLOCK_DATA_INTACT) && (data || !(state & BLOCK_HEAD_INTACT)))
+        prefetch_bytes(&r->prefetch, r->fd, b->offset,
+                       data ? h->size : sizeof *h + h->directory_bytes);
     if (!(state & BLOCK_HEAD_INTACT)) {
         struct block_header now;
         reader_copy_words(&now, b->bytes, sizeof now);

@@ -23,6 +23,7 @@
 #include "store/event_index.h"
 #include "store/layout.h"
 #include "store/map_guard.h"
+#include "store/prefetch.h"
 #include "store/read.h"
 
 #include <pthread.h>
@@ -177,6 +178,7 @@ struct store_reader {
     struct remains remains;
     bool cut_reported;
     struct index index;
+    struct prefetch prefetch;
     struct extent_blocks *extents; // of each slot
     size_t extent_count;           // entries beyond the table's count are all 0
     struct view *view;             // the latest

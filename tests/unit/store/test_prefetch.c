@@ -1,0 +1,164 @@
+// What a reader requests from the disk: the blocks of a window, each once; of a long run only the
+// beginning. After a query of a window, most of the file is still on the disk alone.
+#include "fixture.h"
+
+#include "../seed.h"
+#include "store/prefetch.h"
+#include "store/reader.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+enum { REQUESTS_MAX = 4096, COLUMNS = 8, ROWS = 160000, WINDOW = 500 };
+static const uint64_t run_max = 1 << 20;
+static const uint64_t gap_max = 256 << 10;
+
+static struct {
+    uint64_t from, to;
+} requests[REQUESTS_MAX];
+static size_t request_count;
+static uint64_t requested;
+
+// Stands in for libc's function.
+int posix_fadvise(int fd, off_t from, off_t size, int advice)
+{
+    if (advice == POSIX_FADV_WILLNEED && request_count < REQUESTS_MAX) {
+        requests[request_count].from = (uint64_t)from;
+        requests[request_count++].to = (uint64_t)(from + size);
+        requested += (uint64_t)size;
+    }
+    return fd < 0 ? 0 : (int)syscall(SYS_fadvise64, fd, from, size, advice);
+}
+
+static bool was_requested(uint64_t from, uint64_t to)
+{
+    while (from < to) {
+        uint64_t reached = from;
+        for (size_t i = 0; i < request_count; i++)
+            if (requests[i].from <= from && requests[i].to > reached)
+                reached = requests[i].to;
+        if (reached == from)
+            return false;
+        from = reached;
+    }
+    return true;
+}
+
+static void forget_requests(void)
+{
+    request_count = 0;
+    requested = 0;
+}
+
+static void distant_blocks_are_requested_alone(void **state)
+{
+    (void)state;
+    struct prefetch p = {0};
+    uint64_t seed = test_seed(23), at = 0, read = 0;
+    forget_requests();
+    for (unsigned i = 0; i < 100 * test_rounds() && request_count < REQUESTS_MAX; i++) {
+        uint64_t size = 1 + test_random(&seed) % (512 << 10);
+        at += gap_max + size + 1 + test_random(&seed) % (1 << 30);
+        prefetch_bytes(&p, -1, at, size);
+        prefetch_bytes(&p, -1, at + size / 2, size - size / 2);
+        assert_true(was_requested(at, at + size));
+        read += size;
+        at += size;
+    }
+    assert_true(requested == read);
+}
+
+static void the_beginning_of_a_run_is_requested(void **state)
+{
+    (void)state;
+    uint64_t seed = test_seed(23);
+    for (unsigned i = 0; i < 50 * test_rounds(); i++) {
+        struct prefetch p = {0};
+        uint64_t first = test_random(&seed) % (1 << 30), at = first;
+        uint64_t largest = 4096 + test_random(&seed) % (300 << 10);
+        forget_requests();
+        while (at < first + 20 * run_max) {
+            uint64_t size = 1 + test_random(&seed) % largest;
+            prefetch_bytes(&p, -1, at, size);
+            if (at + size <= first + run_max)
+                assert_true(was_requested(at, at + size));
+            at += size + test_random(&seed) % (gap_max / 2);
+        }
+        assert_true(requested < 2 * run_max + largest + gap_max);
+        assert_in_range(request_count, 2, 60);
+    }
+}
+
+static void write_noise(void)
+{
+    struct store *s = open_with(&(struct store_options){0});
+    uint32_t ids[COLUMNS], set, metric = metric_named(s, "m");
+    uint64_t seed = 1;
+    double values[COLUMNS];
+    for (unsigned i = 0; i < COLUMNS; i++)
+        ids[i] = series_numbered(s, metric, i);
+    assert_int_equal(store_define_set(s, ids, COLUMNS, &set), 0);
+    for (int64_t row = 0; row < ROWS; row++) {
+        for (int i = 0; i < COLUMNS; i++)
+            values[i] = (double)(test_random(&seed) >> 12) / 3;
+        assert_int_equal(store_append_row(s, set, 1000 * row, values), 0);
+    }
+    close_store(s);
+}
+
+// Returns the bytes of the file that are in the page cache.
+static size_t cached_bytes(int fd, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (size + page - 1) / page, cached = 0;
+    unsigned char *there = malloc(pages);
+    void *at = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(there && at != MAP_FAILED);
+    assert_int_equal(mincore(at, size, there), 0);
+    for (size_t i = 0; i < pages; i++)
+        cached += there[i] & 1 ? page : 0;
+    munmap(at, size);
+    free(there);
+    return cached;
+}
+
+static void a_window_reads_only_its_blocks(void **state)
+{
+    (void)state;
+    write_noise();
+    int fd = open(fixture_path, O_RDWR | O_CLOEXEC);
+    struct stat info;
+    assert_int_equal(fstat(fd, &info), 0);
+    size_t size = (size_t)info.st_size;
+    assert_int_equal(fsync(fd), 0);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    bool can_leave = cached_bytes(fd, size) < size / 10; // a file in memory cannot
+    forget_requests();
+    struct store_reader *r = open_reader();
+    struct store_snapshot *s = store_snapshot_open(r);
+    for (uint32_t id = 0; id < COLUMNS; id++) {
+        struct points p = points_of(s, id, 1000 * (ROWS / 2), 1000 * (ROWS / 2 + WINDOW - 1));
+        assert_int_equal(p.count, WINDOW);
+        points_free(&p);
+    }
+    assert_true(requested > COLUMNS * WINDOW * sizeof(double));
+    assert_true(requested < size / 4);
+    if (can_leave)
+        assert_in_range(cached_bytes(fd, size), requested, size / 3);
+    store_snapshot_close(s);
+    store_reader_close(r);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(distant_blocks_are_requested_alone),
+        cmocka_unit_test(the_beginning_of_a_run_is_requested),
+        cmocka_unit_test_setup_teardown(a_window_reads_only_its_blocks, fixture_setup,
+                                        fixture_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
