@@ -1,6 +1,7 @@
 """sonde.integrations.torch, with real trainings: spans and counts equal those that the program
 knows, and its results are those without sonde."""
 
+import importlib
 import importlib.metadata
 import re
 
@@ -156,6 +157,35 @@ print(watch.steps.count)
     def test_level_0_installs_nothing(self):
         out = self.run_it(training(end="print(watch._patches, len(model._forward_hooks), len(list(watch.batches([1, 2]))))"), level=0)
         self.assertEqual(out.split()[-3:], ["None", "0", "2"])
+
+    def test_a_compiled_model(self):
+        """It stays one graph, is compiled once, and gives the same results."""
+        if not hasattr(importlib.import_module("torch"), "compile"):
+            self.skipTest("PyTorch before 2.0 does not compile")
+        text = """
+            import torch, sonde.integrations.torch
+            compiled = []
+            def backend(graph, inputs):
+                compiled.append(graph)
+                return graph
+            torch.manual_seed(1)
+            model = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+            fast = torch.compile(model, backend=backend, fullgraph=True)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            sonde.integrations.torch.watch(fast, optimizer)
+            for _ in range(6):
+                loss = fast(torch.ones(4, 3)).square().mean()
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                print(loss.item())
+            print(len(compiled))
+        """
+        out = self.run_it(text)
+        self.assertEqual(out.split()[-1], "1")
+        self.assertEqual((self.total("train_steps"), *self.count("step", *PHASES)), (6, 6, 0, 6, 6, 6))
+        self.assertEqual(self.parameters()["model.class"], "Sequential")
+        self.assertEqual(self.run_it(text, level=0), out)
 
     def test_an_exception_within_a_phase(self):
         self.run_it("""
