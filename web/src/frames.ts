@@ -13,8 +13,8 @@ export interface Part<T> {
 const LATE_MS = 25; // between two frames of a screen that shows 60 a second
 const FIRST = 16;
 const MOST = 256;
-// The bound doubles after this number of frames in time at the bound: those of one second. After
-// each higher bound that made a frame late, it takes twice as many, up to those of 16 seconds.
+// The bound doubles after this number of frames in time at the bound, those of one second. Each
+// higher bound that makes a frame late doubles the number, up to the frames of 16 seconds.
 const CALM = 60;
 const CALMEST = 16 * CALM;
 

@@ -321,14 +321,14 @@ export class Page {
     return this.sides ? wholeOf(this.sides) : this.job.whole(this.now());
   }
 
+  private askedAt: number | null = null;
+
   // The same time for all questions that are asked at once, so that they become one request
   // (batch.ts).
   private now(): number {
     if (this.askedAt === null) queueMicrotask(() => (this.askedAt = null));
     return (this.askedAt ??= this.source.now());
   }
-
-  private askedAt: number | null = null;
 
   private range(): Range {
     const whole = this.whole();
