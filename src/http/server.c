@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "base/thread_signals.h"
 #include "http/acceptor.h"
 #include "http/connections.h"
@@ -388,7 +389,7 @@ static void log_library(void *user, const char *format, va_list args)
 
 unsigned server_processors(void)
 {
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t n = parallel_processors();
     return n < THREADS_MIN ? THREADS_MIN : n > THREADS_MAX ? THREADS_MAX : (unsigned)n;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "http/tokens.h"
 #include "launch/command.h"
 #include "launch/folder.h"
@@ -93,8 +94,7 @@ static int choose_parts(struct simulation *s, struct error *e)
                          "or ask for fewer "
                          "nodes or a smaller --fanout",
                          (size_t)limit.rlim_cur, nodes, direct);
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t wanted = processors > 1 ? (size_t)processors : 1, needed = (nodes + each - 1) / each;
+    size_t wanted = parallel_processors(), needed = (nodes + each - 1) / each;
     wanted = wanted > needed ? wanted : needed;
     wanted = wanted < nodes - 1 ? wanted : nodes - 1;
     s->part_count = wanted < SIMULATE_PARTS_MAX ? wanted : SIMULATE_PARTS_MAX;
