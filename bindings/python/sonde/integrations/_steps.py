@@ -131,7 +131,10 @@ class Steps:
         if self._start_ns:
             return
         self._thread = threading.get_ident()
-        self._start_ns = min([start_ns or time_ns(), *(start for start, _ in self._fetched)])
+        start_ns = start_ns or time_ns()
+        for fetched_ns, _ in self._fetched:
+            start_ns = min(start_ns, fetched_ns)
+        self._start_ns = start_ns
         if self.spans:
             self._step = enter_span("step", tags, self._start_ns)
             self.record_fetched()
@@ -156,16 +159,18 @@ class Steps:
     def begin_phase(self, phase: str) -> None:
         """Begins a phase, within a step or outside of one (a forward pass of a validation). Phases
         may be within each other; both then count the time."""
-        if not self._start_ns:
+        if self._fetched and not self._start_ns:
             self.record_fetched()
         self._phases.append((phase, time_ns(), enter_span(phase, _NONE) if self.spans else None))
 
     def end_phase(self, phase: str) -> None:
         """Ends the phase, and those within it that an exception has left; does nothing if it is not
         open."""
-        if any(known == phase for known, _, _ in self._phases):
-            while self._end_last() != phase:
-                pass
+        for known, _, _ in self._phases:
+            if known == phase:
+                while self._end_last() != phase:
+                    pass
+                return
 
     def end_phases(self) -> None:
         while self._phases:
