@@ -40,7 +40,7 @@ static void print_summary(const struct job *job, const struct summary *s)
     if (s->cpu_percent.count || s->memory_bytes.count) {
         char total[32];
         fprintf(stderr, "sonde: ");
-        if (s->job_cpu_seconds > 0) {
+        if (s->job_cpu_known) {
             char used[32];
             summary_duration_text((int64_t)(s->job_cpu_seconds * NS_PER_S), used, sizeof used);
             fprintf(stderr, "the job used %s of processor time; ", used);

@@ -112,12 +112,14 @@ static void add_snapshot(struct store_snapshot *s, struct summary *out, uint64_t
             figure = &out->cpu_percent;
         else if (str_eq(metric->name, STR("memory_used_bytes")))
             figure = &out->memory_bytes;
-        out->points += walk(s, id, figure);
+        uint64_t points = walk(s, id, figure);
+        out->points += points;
         if (str_eq(metric->name, STR("memory_total_bytes")))
             out->memory_total_bytes = fmax(out->memory_total_bytes, last_value(s, id));
-        else if (str_eq(metric->name, STR("job_cpu_seconds_total")))
+        else if (str_eq(metric->name, STR("job_cpu_seconds_total"))) {
             out->job_cpu_seconds += counted(s, id);
-        else if (str_eq(metric->name, STR("sonde_dropped_total")))
+            out->job_cpu_known |= points > 0;
+        } else if (str_eq(metric->name, STR("sonde_dropped_total")))
             *dropped += (uint64_t)counted(s, id);
     }
 }

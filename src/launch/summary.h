@@ -39,8 +39,9 @@ struct summary {
     bool emitted; // the file has data of the user's programs
     struct summary_figure cpu_percent, memory_bytes;
     double memory_total_bytes; // 0: unknown
-    double job_cpu_seconds;    // of the job's processes; 0: unknown
-    size_t nodes;              // number of files
+    double job_cpu_seconds;    // of the job's processes; 0 if their time is below the clock's tick
+    bool job_cpu_known;
+    size_t nodes; // number of files
     struct summary_cut_off cut_off[SUMMARY_CUT_OFF_MAX];
     size_t cut_off_count;
     struct summary_failing failing[SUMMARY_FAILING_MAX];

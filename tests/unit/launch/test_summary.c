@@ -110,6 +110,24 @@ static void figures(void **state)
     }
 }
 
+// Processor time is counted in ticks, so a short job may have used none.
+static void processor_time_below_a_tick_is_known(void **state)
+{
+    (void)state;
+    struct summary without = {0}, zero = {0};
+    struct error e;
+    struct store *s;
+    char path[128];
+    snprintf(path, sizeof path, "%s/n1.sonde", root);
+    assert_int_equal(store_open(path, &(struct store_options){0}, &s, &e), 0);
+    uint32_t used = define(s, "job_cpu_seconds_total", "");
+    assert_int_equal(summary_add_file(path, &without, &e), 0);
+    append(s, used, (const double[]){0, 0}, 2);
+    assert_int_equal(summary_add_file(path, &zero, &e), 0);
+    assert_int_equal(store_close(s, &e), 0);
+    assert_true(!without.job_cpu_known && zero.job_cpu_known && zero.job_cpu_seconds == 0);
+}
+
 static void texts(void **state)
 {
     (void)state;
@@ -176,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_files_do_not_hide_a_recording), cmocka_unit_test(figures),
+        cmocka_unit_test(processor_time_below_a_tick_is_known),
         cmocka_unit_test(sources_that_are_cut_off), cmocka_unit_test(texts)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
