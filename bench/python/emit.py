@@ -108,7 +108,8 @@ def loops():
 
     found = {"empty_loop": (empty, CALLS), "handle": (handle, CALLS), "handle_above": (handle_above, CALLS), "counter": (count, CALLS), "name": (name, CALLS), "name_and_tag": (tagged, CALLS),
              "add_data": (dragon, CALLS), "add_data_above": (dragon_above, CALLS),
-             "group_of_2": (group, CALLS), "log_of_2": (log, CALLS), "span": (span, CALLS // 20), "with_block": (with_block, CALLS // 20), "context_set": (context_set, CALLS // 20)}
+             "group_of_2": (group, CALLS), "log_of_2": (log, CALLS), "span": (span, CALLS // 20),
+             "with_block": (with_block, CALLS // 20), "context_set": (context_set, CALLS // 20)}
     try:
         import prometheus_client
     except ImportError:
@@ -146,10 +147,10 @@ def main():
             peers = {name: ns.pop(name) for name in ("prometheus_client", "http_post") if name in ns}
             loop = ns.pop("empty_loop")
             report("python", f"empty_loop_level_{level}", round(loop, 1), "ns")
-            floor = ns.pop("with_block") + ns.pop("context_set") - 2 * loop
+            floor = ns.pop("with_block") + ns.pop("context_set") - loop
+            peers_of = {"handle": peers, "name": peers, "span": {"with statement": floor}} if level else {}
             for name in ns:
-                with_peers = peers if level and name in ("handle", "name") else {"with statement": floor + loop} if level and name == "span" else {}
-                for peer, value in with_peers.items() or [(None, None)]:
+                for peer, value in peers_of.get(name, {}).items() or [(None, None)]:
                     report("python", f"{name}_level_{level}", round(ns[name], 1), "ns", peer, value and round(value, 1), net=round(ns[name] - loop, 1))
 
 

@@ -141,7 +141,9 @@ int block_check(struct store_reader *r, struct block_ref *b, bool data)
             reader_report(r, b->offset, h->size, "a block");
         return -EBADMSG;
     }
-    if (r && !(state & BLOCK_DATA_INTACT) && (data || !(state & BLOCK_HEAD_INTACT)))
+    if (state & (data ? BLOCK_DATA_INTACT : BLOCK_HEAD_INTACT))
+        return 0;
+    if (r)
         prefetch_bytes(&r->prefetch, r->fd, b->offset,
                        data ? h->size : sizeof *h + h->directory_bytes);
     if (!(state & BLOCK_HEAD_INTACT)) {
@@ -153,7 +155,7 @@ int block_check(struct store_reader *r, struct block_ref *b, bool data)
         if (rc)
             return rc;
     }
-    if (!data || state & BLOCK_DATA_INTACT)
+    if (!data)
         return 0;
     bool ok = crc_part(b, sizeof *h + h->directory_bytes, h->data_bytes) == h->data_crc;
     return checked(r, b, ok, BLOCK_DATA_INTACT, "a block");

@@ -103,6 +103,16 @@ static inline uint32_t series_numbered(struct store *s, uint32_t metric, unsigne
     return id;
 }
 
+// A set of series of the metric m, numbered from `first` on.
+static inline uint32_t wide_set(struct store *s, uint32_t first, uint32_t columns)
+{
+    uint32_t ids[STORE_SET_SERIES_MAX], set, m = metric_named(s, "m");
+    for (uint32_t i = 0; i < columns; i++)
+        ids[i] = series_numbered(s, m, first + i);
+    assert_int_equal(store_define_set(s, ids, columns, &set), 0);
+    return set;
+}
+
 // All points of a series in a range, and their summaries.
 struct points {
     int64_t *t;

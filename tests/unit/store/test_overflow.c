@@ -18,11 +18,8 @@ static double value_at(int row, uint32_t column)
 static void write_rows(void)
 {
     struct store *s = open_with(&(struct store_options){0});
-    uint32_t ids[COLUMNS], set, metric = metric_named(s, "m");
+    uint32_t set = wide_set(s, 0, COLUMNS);
     double values[COLUMNS];
-    for (unsigned i = 0; i < COLUMNS; i++)
-        ids[i] = series_numbered(s, metric, i);
-    assert_int_equal(store_define_set(s, ids, COLUMNS, &set), 0);
     for (int row = 0; row < ROWS; row++) {
         for (uint32_t i = 0; i < COLUMNS; i++)
             values[i] = value_at(row, i);

@@ -95,12 +95,9 @@ static void the_beginning_of_a_run_is_requested(void **state)
 static void write_noise(void)
 {
     struct store *s = open_with(&(struct store_options){0});
-    uint32_t ids[COLUMNS], set, metric = metric_named(s, "m");
+    uint32_t set = wide_set(s, 0, COLUMNS);
     uint64_t seed = 1;
     double values[COLUMNS];
-    for (unsigned i = 0; i < COLUMNS; i++)
-        ids[i] = series_numbered(s, metric, i);
-    assert_int_equal(store_define_set(s, ids, COLUMNS, &set), 0);
     for (int64_t row = 0; row < ROWS; row++) {
         for (int i = 0; i < COLUMNS; i++)
             values[i] = (double)(test_random(&seed) >> 12) / 3;

@@ -10,15 +10,6 @@
 
 enum { COLUMNS = 100 };
 
-static inline uint32_t wide_set(struct store *s, uint32_t first, uint32_t columns)
-{
-    uint32_t ids[STORE_SET_SERIES_MAX], set, m = metric_named(s, "m");
-    for (uint32_t i = 0; i < columns; i++)
-        ids[i] = series_numbered(s, m, first + i);
-    assert_int_equal(store_define_set(s, ids, columns, &set), 0);
-    return set;
-}
-
 // A value encodes its position; few of the columns change at a time.
 static inline double value_of(uint32_t column, int64_t t)
 {
