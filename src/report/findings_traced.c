@@ -21,49 +21,90 @@ static int by_seconds(const void *a, const void *b)
     return str_compare_natural(x->rank, y->rank);
 }
 
-// Sorts the times in MPI_COMM_WORLD. Returns the number of ranks.
-static size_t ranks_of_world(struct report *r, struct report_waiting **out)
+// What the finding says of a library.
+static const struct {
+    const char *kind, *name;
+    struct str between;     // the advice
+    const char *expression; // for the communicator
+} libraries[] = {
+    [REPORT_MPI] = {"mpi_waiting", "MPI",
+                    STR("See what this rank does between collectives: more work than the others, a "
+                        "slower node or GPU (sonde detect), files, output."),
+                    "none:0all-max:mpi_collective_seconds{comm=%.*s,rank=*}"},
+    [REPORT_NCCL] = {"nccl_waiting", "NCCL",
+                     STR("See what this rank does between collectives: more work than the others, "
+                         "a slower GPU or node (sonde detect, clocks, temperatures), data that "
+                         "arrive late."),
+                     "none:0all-max:nccl_seconds{comm=%.*s,op=*,rank=*}"}};
+
+// Sorts the times of the ranks in the communicator of `first`. Returns the number of ranks.
+static size_t ranks_of(struct report *r, const struct report_waiting *first,
+                       struct report_waiting **out)
 {
     struct report_waiting *ranks = arena_array(r->arena, r->waiting_count, sizeof *ranks);
     size_t count = 0;
-    for (size_t i = 0; ranks && i < r->waiting_count; i++)
-        if (str_eq(r->waiting[i].comm, STR("world")) && r->waiting[i].rank.size)
-            ranks[count++] = r->waiting[i];
+    for (size_t i = 0; ranks && i < r->waiting_count; i++) {
+        const struct report_waiting *w = &r->waiting[i];
+        if (w->library == first->library && str_eq(w->comm, first->comm) && w->rank.size)
+            ranks[count++] = *w;
+    }
     if (count)
         qsort(ranks, count, sizeof *ranks, by_seconds);
     *out = ranks;
     return count;
 }
 
-void find_awaited_rank(struct report *r)
+// A communicator without a name is "size-8". If more ranks have recorded it, there are several of
+// this size, which do not wait for each other.
+static bool is_one(struct str comm, size_t ranks)
+{
+    uint64_t size;
+    struct str prefix = STR("size-");
+    return !str_starts(comm, prefix) ||
+           !str_to_u64(str_slice(comm, prefix.size, comm.size), &size) || ranks <= size;
+}
+
+static void judge_communicator(struct report *r, const struct report_waiting *first)
 {
     struct report_waiting *ranks;
-    size_t count = r->waiting_count ? ranks_of_world(r, &ranks) : 0;
-    if (count < 2)
+    size_t count = ranks_of(r, first, &ranks);
+    if (count < 2 || !is_one(first->comm, count))
         return;
     // The upper median, so that with two ranks one waits for the other.
     double waited = ranks[count / 2].seconds - ranks[0].seconds, share = waited / report_seconds(r);
     if (waited < waited_least_s || share < waited_least_share)
         return;
     bool alone = ranks[1].seconds - ranks[0].seconds >= alone_share * waited;
-    struct report_finding *f =
-        finding_add(r, "mpi_waiting", alone ? REPORT_SURE : REPORT_LIKELY, fmin(share, 1));
+    struct report_finding *f = finding_add(r, libraries[first->library].kind,
+                                           alone ? REPORT_SURE : REPORT_LIKELY, fmin(share, 1));
     if (!f)
         return;
-    f->title =
-        finding_text(r, "MPI's collectives wait for rank %.*s: %.*s, %.0f %% of the run",
-                     STR_ARG(ranks[0].rank), STR_ARG(finding_duration(r, waited)), share * 100);
+    f->title = finding_text(r, "%s's collectives wait for rank %.*s: %.*s, %.0f %% of the run",
+                            libraries[first->library].name, STR_ARG(ranks[0].rank),
+                            STR_ARG(finding_duration(r, waited)), share * 100);
     f->evidence = finding_text(
         r, "time in collectives: rank %.*s %.4g s, the next one (rank %.*s) %.4g s, median %.4g s",
         STR_ARG(ranks[0].rank), ranks[0].seconds, STR_ARG(ranks[1].rank), ranks[1].seconds,
         ranks[count / 2].seconds);
-    f->advice = alone ? STR("See what this rank does between collectives: more work than the "
-                            "others, a slower node or GPU (sonde detect), files, output.")
+    f->advice = alone ? libraries[first->library].between
                       : STR("Divide the work evenly: several ranks come late to the collectives.");
     f->value = waited;
     f->unit = "seconds";
     f->member = finding_text(r, "rank=%.*s", STR_ARG(ranks[0].rank));
-    f->m = STR("none:0all-max:mpi_collective_seconds{comm=world,rank=*}");
+    f->m = finding_text(r, libraries[first->library].expression, STR_ARG(first->comm));
+}
+
+void find_awaited_rank(struct report *r)
+{
+    for (size_t i = 0; i < r->waiting_count; i++) {
+        const struct report_waiting *w = &r->waiting[i];
+        bool judged = false;
+        for (size_t k = 0; k < i && !judged; k++)
+            judged = r->waiting[k].library == w->library && str_eq(r->waiting[k].comm, w->comm);
+        // MPI's other communicators consist of the same ranks.
+        if (!judged && (w->library == REPORT_NCCL || str_eq(w->comm, STR("world"))))
+            judge_communicator(r, w);
+    }
 }
 
 void find_largest_file(struct report *r)

@@ -255,14 +255,15 @@ static bool finish(struct gather *g, const struct measure_request *request, stru
     struct report *r = g->report;
     struct report_measure *m = request->measure;
     struct report_line *lines = arena_array(g->arena, t->count, sizeof *lines);
+    bool is_own = m >= r->own && m < r->own + REPORT_OWN_MAX;
     for (size_t i = 0; lines && i < t->count; i++) {
         lines[i] = t->all[i].line;
         if (!request->counter)
             continue;
-        // This counter begins with 0 when the job begins, so its value also has the time before
-        // the first sample.
-        if (m == &r->measures[REPORT_JOB_CPU] && lines[i].reached >= 0)
-            lines[i].total = lines[i].reached;
+        // These counters begin with 0 during the job, so their value also has the time before the
+        // first sample.
+        if (m == &r->measures[REPORT_JOB_CPU] || is_own)
+            lines[i].total = fmax(lines[i].total, lines[i].reached);
         lines[i].mean = lines[i].total / report_seconds(r);
         // Its rate would be too low.
         if (r->is_cut && r->bucket_count > 1)
@@ -473,6 +474,21 @@ static size_t request_own(struct gather *g, struct measure_request *out)
     return r->own_count;
 }
 
+// Drops the metrics that programs have defined, but never emitted.
+static void drop_unused(struct report *r)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < r->own_count; i++) {
+        double points = 0;
+        for (size_t k = 0; k < r->own[i].count; k++)
+            points += r->own[i].lines[k].points;
+        if (points > 0)
+            r->own[kept++] = r->own[i];
+    }
+    r->own_total -= r->own_count - kept;
+    r->own_count = kept;
+}
+
 int gather_measures(struct gather *g, bool brief)
 {
     struct measure_request all[REPORT_MEASURES_COUNT + REPORT_OWN_MAX];
@@ -486,5 +502,8 @@ int gather_measures(struct gather *g, bool brief)
     }
     if (!brief)
         count += request_own(g, all + count);
-    return request_all(g, all, count);
+    int rc = request_all(g, all, count);
+    if (!rc)
+        drop_unused(g->report);
+    return rc;
 }

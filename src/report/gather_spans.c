@@ -51,6 +51,7 @@ struct name {
     size_t order; // index of the first struct span of this name, sorted by name
     size_t count, unfinished;
     double sum_s;
+    bool collective; // its members wait for each other, so the slow one has the short spans
 };
 
 struct spans {
@@ -145,6 +146,8 @@ static int take_span(struct spans *s, const json_t *row)
                        .start_ns = client_time_of(row, "start_ns", 0),
                        .end_ns = client_time_of(row, "end_ns", 0)};
     int rc = take_name(s, row, &p->name);
+    if (!rc && json_object_get(json_object_get(row, "tags"), STORE_COLLECTIVE_TAG))
+        s->names[p->name].collective = true;
     if (!rc)
         rc = take_member(s, row, p->name, &p->member);
     if (rc)
@@ -183,7 +186,7 @@ static void compare_members(const struct spans *s, size_t name, struct report_sp
             continue;
         out->members++;
         longest = fmax(longest, m->sum_s);
-        if (m->count < MEMBER_SPANS_LEAST)
+        if (m->count < MEMBER_SPANS_LEAST || s->names[name].collective)
             continue;
         double mean = m->sum_s / (double)m->count;
         judged++;

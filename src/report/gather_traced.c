@@ -12,8 +12,16 @@ static const char *const expressions[] = {
     "sum:0all-max:io_file_calls{file=*,op=*}",
     "max:0all-max:io_file_seconds{file=*}",
     "sum:0all-max:mpi_collective_seconds{comm=*,rank=*}",
+    // Of these, no rank ends before the last one has begun.
+    "sum:0all-max:nccl_seconds{comm=*,rank=*}"
+    "{op=literal_or(AllReduce|AllGather|ReduceScatter|AllToAll)}",
 };
-enum { BYTES, CALLS, SECONDS, COLLECTIVE, EXPRESSIONS };
+enum { BYTES, CALLS, SECONDS, MPI_COLLECTIVES, NCCL_COLLECTIVES, EXPRESSIONS };
+static const char *const metrics[EXPRESSIONS] = {[BYTES] = "io_file_bytes",
+                                                 [CALLS] = "io_file_bytes",
+                                                 [SECONDS] = "io_file_bytes",
+                                                 [MPI_COLLECTIVES] = "mpi_collective_seconds",
+                                                 [NCCL_COLLECTIVES] = "nccl_seconds"};
 
 // These metrics do not count as the user's own.
 static const char *const names[] = {"io_calls",
@@ -65,12 +73,13 @@ static struct report_file *file_of(struct gather *g, struct rows *rows, struct s
 static bool take(struct gather *g, struct rows *rows, size_t query, const struct sonde_series *s)
 {
     double value = s->count ? s->values[0] : 0;
-    if (query == COLLECTIVE) {
+    if (query == MPI_COLLECTIVES || query == NCCL_COLLECTIVES) {
         if (!array_room(&rows->waiting, &rows->waiting_capacity, rows->waiting_count + 1,
                         sizeof *rows->waiting))
             return false;
         rows->waiting[rows->waiting_count++] =
-            (struct report_waiting){.rank = arena_str(g->arena, tag_of(s, "rank")),
+            (struct report_waiting){.library = query == NCCL_COLLECTIVES ? REPORT_NCCL : REPORT_MPI,
+                                    .rank = arena_str(g->arena, tag_of(s, "rank")),
                                     .comm = arena_str(g->arena, tag_of(s, "comm")),
                                     .seconds = value};
         return true;
@@ -96,7 +105,7 @@ int gather_traced(struct gather *g)
     const char *available[EXPRESSIONS];
     size_t query_of[EXPRESSIONS], count = 0;
     for (size_t i = 0; i < EXPRESSIONS; i++) {
-        if (!gather_metric(g, i == COLLECTIVE ? "mpi_collective_seconds" : "io_file_bytes"))
+        if (!gather_metric(g, metrics[i]))
             continue;
         query_of[count] = i;
         available[count++] = expressions[i];

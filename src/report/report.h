@@ -127,9 +127,12 @@ struct report_file {
     double seconds; // of the series with the longest time
 };
 
+enum report_library { REPORT_MPI, REPORT_NCCL };
+
 // The time of a rank in collectives of a communicator. Only collectives count that no rank leaves
-// before the last rank has entered (--trace mpi).
+// before the last rank has entered (--trace mpi, --trace nccl).
 struct report_waiting {
+    enum report_library library;
     struct str rank, comm;
     double seconds;
 };

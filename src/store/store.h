@@ -178,6 +178,9 @@ enum store_event_kind { STORE_SPAN = 0, STORE_ANNOTATION = 1 };
 // Tag of a span that was still open when its process ended. The end of the span is then the end of
 // the process.
 #define STORE_UNFINISHED_TAG "unfinished"
+// The key of the tag that a span of a collective has: its members wait for each other. The value
+// names the communicator.
+#define STORE_COLLECTIVE_TAG "comm"
 
 // A span (a name, a start, an end, tags) or an annotation (an instant, a text, tags).
 struct store_event {

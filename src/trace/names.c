@@ -77,21 +77,39 @@ __attribute__((noinline, cold)) static struct name_cells *add(struct name_table 
     return found;
 }
 
-struct name_cells *names_find(struct name_table *table, const char *name, const char *second)
+// The beginning of a name that counts, which does not end within a UTF-8 character.
+static size_t size_of(const char *name)
 {
-    if (!name || !name[0])
-        name = "unknown";
     size_t size = strnlen(name, NAMES_BYTES);
-    // Not in the middle of a UTF-8 character.
     while (name[size] && size && ((unsigned char)name[size] & 0xc0) == 0x80)
         size--;
+    return size;
+}
+
+static struct name_cells *find(struct name_table *table, const char *name, size_t size,
+                               const char *second)
+{
     for (size_t i = slot_of(name, size, second);; i++) {
         struct name_cells *cells = &table->slots[i % NAMES_SLOTS];
         // Acquire: a name comes with its handles.
         const char *known = atomic_load_explicit(&cells->name, memory_order_acquire);
         if (!known)
-            return add(table, name, size, second);
+            return NULL;
         if (is(known, cells, name, size, second))
             return cells;
     }
+}
+
+struct name_cells *names_known(struct name_table *table, const char *name, const char *second)
+{
+    return find(table, name, size_of(name), second);
+}
+
+struct name_cells *names_find(struct name_table *table, const char *name, const char *second)
+{
+    if (!name || !name[0])
+        name = "unknown";
+    size_t size = size_of(name);
+    struct name_cells *found = find(table, name, size, second);
+    return found ? found : add(table, name, size, second);
 }

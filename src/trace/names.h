@@ -38,4 +38,7 @@ struct name_table {
 // constant or lives as long as the process. Threads may call it at the same time.
 struct name_cells *names_find(struct name_table *table, const char *name, const char *second);
 
+// The same, but NULL for a name that the table does not have yet.
+struct name_cells *names_known(struct name_table *table, const char *name, const char *second);
+
 #endif

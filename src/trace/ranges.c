@@ -20,6 +20,8 @@
 enum {
     DOMAINS_MAX = 64, // further domains are the last one
     DEPTH_MAX = 64,   // of a thread's stack
+    ALIKE_MAX = 16,   // names that differ only in their numbers; further ones have no numbers
+    ALIKE_SLOTS = 1024,
 };
 
 struct domain {
@@ -110,6 +112,72 @@ static const char *name_of(const struct domain *domain)
     return atomic_load_explicit(&domain->name, memory_order_acquire);
 }
 
+// ---- texts
+
+// The number of names that differ only in their numbers, by the hash of what they share.
+struct alike {
+    _Atomic uint64_t hash; // 0: free
+    _Atomic unsigned names;
+};
+static struct alike alike[ALIKE_SLOTS];
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+// Copies a text with # in place of its numbers; unless `all`, only of those that are values: after
+// a '=', up to the next letter.
+static void without_numbers(const char *text, bool all, char out[NAMES_BYTES + 1])
+{
+    char *at = out, *end = out + NAMES_BYTES;
+    bool value = false;
+    while (*text && at < end) {
+        if (is_digit(*text) && (value || all)) {
+            *at++ = '#';
+            while (is_digit(*text))
+                text++;
+            continue;
+        }
+        bool letter = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z');
+        value = *text == '=' || (value && !letter);
+        *at++ = *text++;
+    }
+    *at = 0;
+}
+
+// True for the first ALIKE_MAX names of those that share this text.
+static bool may_have_numbers(const char *shared, const struct name_table *table)
+{
+    uint64_t hash = (uintptr_t)table;
+    for (; *shared; shared++)
+        hash = (hash ^ (unsigned char)*shared) * UINT64_C(0x100000001b3);
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    for (size_t tries = 0; tries < ALIKE_SLOTS; tries++) {
+        struct alike *a = &alike[((hash >> 32) + tries) % ALIKE_SLOTS];
+        uint64_t known = 0;
+        if (atomic_compare_exchange_strong_explicit(&a->hash, &known, hash, memory_order_relaxed,
+                                                    memory_order_relaxed) ||
+            known == hash)
+            return atomic_load_explicit(&a->names, memory_order_relaxed) < ALIKE_MAX &&
+                   atomic_fetch_add_explicit(&a->names, 1, memory_order_relaxed) < ALIKE_MAX;
+    }
+    return false;
+}
+
+static struct name_cells *cells_of(struct name_table *table, const char *text, const char *domain)
+{
+    char given[NAMES_BYTES + 1], shared[NAMES_BYTES + 1];
+    if (!text || !strpbrk(text, "0123456789"))
+        return names_find(table, text, domain);
+    without_numbers(text, false, given);
+    struct name_cells *known = names_known(table, given, domain);
+    if (known)
+        return known;
+    without_numbers(given, true, shared);
+    return names_find(table, may_have_numbers(shared, table) ? given : shared, domain);
+}
+
 // ---- ranges
 
 static const char *text_in(const struct name_cells *cells)
@@ -122,7 +190,7 @@ static void begin(struct range *range, const struct domain *domain, const char *
                   const struct sonde_span *parent)
 {
     const char *name = name_of(domain);
-    *range = (struct range){.cells = names_find(tool->ranges, text, name), .domain = domain};
+    *range = (struct range){.cells = cells_of(tool->ranges, text, name), .domain = domain};
     if (trace_may_span(&range->cells->spans)) {
         const struct sonde_tag tag = {"domain", name};
         range->span = sonde_span_open(text_in(range->cells), &tag, name != NULL, parent);
@@ -213,7 +281,7 @@ void ranges_stop(uint64_t id)
 void ranges_mark(const void *handle, const char *text)
 {
     const char *name = name_of(domain_of(handle));
-    struct name_cells *cells = names_find(tool->marks, text, name);
+    struct name_cells *cells = cells_of(tool->marks, text, name);
     sonde_add(cells->metrics[0], 1);
     const struct sonde_tag tag = {"domain", name};
     if (trace_may_span(&cells->spans))

@@ -63,7 +63,7 @@ class Writer:
         self._say(f"annotation {t * NS} {self._tags(tags)} {text}")
 
     def span(self, id, parent, start, end, tags, name):
-        self._say(f"span {id} {parent} {start * NS} {'-' if end is None else end * NS} {self._tags(tags)} {name}")
+        self._say(f"span {id} {parent} {round(start * NS)} {'-' if end is None else round(end * NS)} {self._tags(tags)} {name}")
 
     def seal(self):
         self._say("seal")

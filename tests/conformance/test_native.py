@@ -399,6 +399,32 @@ class Findings(Case):
             self.assertEqual(found, [], name)
 
 
+    def compared(self, length_s, **tags):
+        """Four ranks with a span each second; those of rank 3 take twice as long. Returns the
+        members that were found, and the number of measures."""
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        for rank in range(4):
+            writer = Writer(f"{folder}/n{rank}.sonde", host=f"n{rank}")
+            for k in range(40):
+                length = length_s * (1 + (k + rank) % 5 / 100) * (2 if rank == 3 else 1)
+                writer.span(k + 1, 0, T + k, T + k + length, {"rank": str(rank), **tags}, "work")
+            writer.close()
+        server = Server(folder)
+        self.addCleanup(server.stop)
+        answer = server.get("/sonde/v1/findings").json
+        return [(one["tags"], one["state"]) for one in answer["findings"]], len(answer["measures"])
+
+    def test_slow_spans(self):
+        self.assertEqual(self.compared(0.2), ([({"host": "n3", "rank": "3"}, "slow")], 1))
+        self.assertEqual(self.compared(0.02), ([({"host": "n3", "rank": "3"}, "slow")], 1))
+
+    def test_spans_that_take_hardly_any_time(self):
+        self.assertEqual(self.compared(0.002), ([], 0))
+
+    def test_the_members_of_a_collective_wait_for_each_other(self):
+        self.assertEqual(self.compared(0.2, comm="world"), ([], 0))
+
+
 class Stream(Case):
     @classmethod
     def write(cls, folder):

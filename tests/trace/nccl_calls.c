@@ -1,6 +1,7 @@
 // Calls NCCL's profiler library as NCCL does, and as it does not. Arguments: ranks RANKS ROUNDS
 // SLOW (all-reduces of 1,000,000 floats over 4 channels and one message each), lost COUNT
-// (operations whose end is never reported), or odd.
+// (operations whose end is never reported), rank RANKS ROUNDS SLOW RANK (only this rank of
+// them), or odd.
 #include "trace/nccl.h"
 
 #include <dlfcn.h>
@@ -122,6 +123,8 @@ int main(int argc, char **argv)
     slow = argc > 4 ? atoi(argv[4]) : -1;
     if (strcmp(argv[1], "odd") == 0)
         odd();
+    else if (strcmp(argv[1], "rank") == 0 && argc > 5)
+        run_rank(&(int){atoi(argv[5])});
     else if (strcmp(argv[1], "lost") == 0)
         for (void *context = open_communicator("lost", 0); ranks--;)
             enqueue(context, "AllGather");

@@ -59,7 +59,32 @@ static void check(const char *what, int got, int wanted)
         printf("%s returned %d, not %d\n", what, got, wanted);
 }
 
-int main(void)
+// Names of which every range has another one: numbers of steps and, as PyTorch has them, of
+// operations.
+static void push_numbered(const char *format, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char text[80];
+        snprintf(text, sizeof text, format, i, i * 7);
+        CORE(push_text, NVTX_RANGE_PUSH_A, text);
+        CORE(pop_core, NVTX_RANGE_POP);
+    }
+}
+
+static int push_all_numbered(void)
+{
+    push_numbered("aten::mm, seq = %d, op_id = %d, sizes = [[2, %d], []]", 1000);
+    push_numbered("step %d", 500);
+    push_numbered("layer %d", 12);
+    push_numbered("block%d.mlp%d", 300);
+    push_numbered("sm90", 5);
+    push_numbered("lr=-%d.5e", 3);
+    push_numbered("= 9", 1);
+    printf("done\n");
+    return 0;
+}
+
+int main(int argc, char **argv)
 {
     const char *file = getenv("NVTX_INJECTION64_PATH");
     void *library = file ? dlopen(file, RTLD_LAZY) : NULL;
@@ -74,6 +99,8 @@ int main(void)
         printf("off\n");
         return 0;
     }
+    if (argc > 1 && strcmp(argv[1], "numbered") == 0)
+        return push_all_numbered();
     initialize(table_of); // as a second library with NVTX does
     check("an odd pop", CORE(pop_core, NVTX_RANGE_POP), -1);
     check("outer", CORE(push_text, NVTX_RANGE_PUSH_A, "outer"), 0);

@@ -2,6 +2,7 @@
 reported; odd calls do no harm. NCCL itself needs a GPU, so a program calls the library in the order
 that NCCL documents."""
 
+import json
 import os
 import subprocess
 
@@ -42,6 +43,20 @@ class Nccl(Traced):
         tags = {key: value for key, value in spans[0]["tags"].items() if key != "host"}
         self.assertEqual(tags, {"comm": "data parallel", "comm_rank": str(slow), "bytes": "4000000", "algorithm": "RING", "protocol": "LL128"})
         self.assertEqual(len(self.spans()), 2 * RANKS * ROUNDS)
+
+    def test_the_rank_that_the_others_wait_for(self):
+        """The late rank has the shortest operations; it is named, the waiting one is not."""
+        late, punctual = 1, 0
+        self.trace("nccl", "sh", "-c", f'for rank in {late} {punctual}; do RANK=$rank WORLD_SIZE=2 "$0" rank 2 300 {late} $rank & done; wait', CALLS)
+        report = json.loads(self.sonde("report", self.root / "record", "--json").stdout)
+        found = {finding["kind"]: finding for finding in report["findings"]}
+        self.assertEqual(list(found), ["nccl_waiting"])
+        self.assertIn(f"NCCL's collectives wait for rank {late}: 1.5 s", found["nccl_waiting"]["title"])
+        self.assertEqual(found["nccl_waiting"]["sureness"], "sure")
+        asked = self.sonde("query", found["nccl_waiting"]["m"], self.root / "record")
+        self.assertIn(f"rank={late}", asked.stdout, asked)
+        (row,) = (row for row in report["spans"] if row["name"] == "AllReduce")
+        self.assertEqual((row["count"], row.get("slowest"), row.get("imbalance")), (2 * 300, None, None))
 
     def test_spans_have_a_limit(self):
         self.trace("nccl", CALLS, "ranks", 1, 10010)

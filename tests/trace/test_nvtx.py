@@ -45,6 +45,15 @@ class Nvtx(Traced):
         self.assertEqual(around, {"outer": None, WIDE: "outer", "step": WIDE})
         self.assertEqual(sum(span["name"] == "often" for span in self.spans()), 10000)
 
+    def test_names_that_differ_in_numbers(self):
+        """The number of a range's step or operation makes no series of its own."""
+        self.trace("nvtx", CALLS, "numbered", **self.RINGS)
+        self.assertEqual(self.out, "done\n")
+        expected = {"aten::mm, seq = #, op_id = #, sizes = [[#, #], []]": 1000, "step #": 484, "block#.mlp#": 284, "sm90": 5, "lr=-#.#e": 3, "= #": 1}
+        expected |= {f"step {i}": 1 for i in range(16)} | {f"layer {i}": 1 for i in range(12)} | {f"block{i}.mlp{7 * i}": 1 for i in range(16)}
+        self.assertEqual(self.ranges(), {(name, None): n for name, n in expected.items()})
+        self.assertEqual({span["name"] for span in self.spans()}, set(expected))
+
     def test_the_python_package(self):
         """With the real NVTX, which the package nvtx contains."""
         venv = self.root / "venv"

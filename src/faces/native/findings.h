@@ -26,6 +26,8 @@ struct findings_measure {
     size_t member_capacity;
     int64_t *spans_of; // by member: number of its spans so far
     size_t spans_of_capacity;
+    int64_t first_ns, last_ns, taken_ns; // of spans: first start, last end, all lengths together
+    bool left_out;                       // too little to matter
 };
 
 struct findings_entry {

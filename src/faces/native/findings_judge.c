@@ -210,7 +210,7 @@ static void find_silent(struct findings_measure *m, size_t members, uint64_t lea
 static int judge(struct findings_search *s, struct findings_measure *m)
 {
     size_t members = detect_members(m->rounds.detect);
-    if (members < 2)
+    if (members < 2 || m->left_out)
         return 0;
     if (rounds_play(&m->rounds) < 0)
         return findings_no_memory(s);

@@ -1,5 +1,9 @@
 // findings_spans.c - compares spans of one name: the k-th span of each member is its value in round
 // k.
+//
+// A collective, which is a span with the tag STORE_COLLECTIVE_TAG, is not compared: its members
+// wait for each other in it, so the long spans are those of the punctual ones. Nor are spans that
+// take little of the members' time, because it does not matter whether they are slow.
 #include "faces/native/findings.h"
 
 #include "base/array.h"
@@ -13,6 +17,7 @@ enum {
     MEMBERS_STEP = 1 << 5,
     MEMBER_TAGS_MAX = 4,
 };
+static const double share_least = 0.01; // of a member's time, from the first span to the last
 
 struct span {
     int64_t start_ns, end_ns;
@@ -51,7 +56,8 @@ static bool take_span(const struct store_event *event, struct str host,
     struct span_list *l = user;
     struct findings_search *s = l->search;
     if (event->kind != STORE_SPAN || event->end_ns == INT64_MAX ||
-        findings_tag(event->labels, event->label_count, STR(STORE_UNFINISHED_TAG)).size)
+        findings_tag(event->labels, event->label_count, STR(STORE_UNFINISHED_TAG)).size ||
+        findings_tag(event->labels, event->label_count, STR(STORE_COLLECTIVE_TAG)).size)
         return true;
     struct str job =
         file_label && str_eq(file_label->key, STR("job")) ? file_label->value : STR("");
@@ -80,6 +86,13 @@ static int by_start(const void *a, const void *b)
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
+// Whether the spans take a noticeable share of their members' time.
+static bool matters(const struct findings_measure *m)
+{
+    double members = (double)detect_members(m->rounds.detect);
+    return (double)m->taken_ns / members >= share_least * (double)(m->last_ns - m->first_ns);
+}
+
 int findings_compare_spans(struct findings_search *s)
 {
     struct span_list l = {.search = s};
@@ -93,6 +106,9 @@ int findings_compare_spans(struct findings_search *s)
     for (size_t i = 0; i < l.count && !rc; i++) {
         const struct span *p = &l.spans[i];
         struct findings_measure *m = &s->measures[p->measure];
+        m->first_ns = m->rounds.count ? m->first_ns : p->start_ns;
+        m->last_ns = p->end_ns > m->last_ns ? p->end_ns : m->last_ns;
+        m->taken_ns += p->end_ns - p->start_ns;
         if (rounds_add(&m->rounds,
                        (struct rounds_sample){m->spans_of[p->member]++, p->end_ns, p->member,
                                               (double)(p->end_ns - p->start_ns) / NS_PER_S}) < 0)
@@ -103,5 +119,7 @@ int findings_compare_spans(struct findings_search *s)
         findings_forget(s);
         return rc;
     }
+    for (size_t i = 0; i < s->measure_count; i++)
+        s->measures[i].left_out = !matters(&s->measures[i]);
     return findings_judge(s);
 }

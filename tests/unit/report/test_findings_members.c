@@ -161,7 +161,8 @@ static size_t waiting_for(struct world *w, const double *seconds, size_t count)
     static const char *const ranks[] = {"0", "1", "2", "3", "4"};
     static struct report_waiting waiting[5];
     for (size_t i = 0; i < count; i++)
-        waiting[i] = (struct report_waiting){str_of(ranks[i]), STR("world"), seconds[i]};
+        waiting[i] = (struct report_waiting){
+            .rank = str_of(ranks[i]), .comm = STR("world"), .seconds = seconds[i]};
     w->report.waiting = waiting;
     w->report.waiting_count = count;
     return count_of(w, "mpi_waiting");
@@ -188,6 +189,28 @@ static void the_rank_that_collectives_wait_for(void **state)
     w->report.to_ns = 10 * (int64_t)1000000000; // too short a time, although a large share
     static const double short_time[] = {0.9, 0.05};
     assert_int_equal(waiting_for(w, short_time, 2), 0);
+    end(w);
+}
+
+static void communicators_of_gpus(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    struct report_waiting waiting[] = {
+        {REPORT_NCCL, STR("0"), STR("size-2"), 100}, {REPORT_NCCL, STR("0"), STR("data"), 300},
+        {REPORT_NCCL, STR("1"), STR("size-2"), 200}, {REPORT_NCCL, STR("1"), STR("data"), 20},
+        {REPORT_MPI, STR("0"), STR("data"), 900},    {REPORT_MPI, STR("1"), STR("data"), 0},
+    };
+    w->report.waiting = waiting;
+    w->report.waiting_count = 6;
+    assert_int_equal(count_of(w, "nccl_waiting"), 2); // a finding for each communicator
+    assert_int_equal(count_of(w, "mpi_waiting"), 0);  // of MPI, only the world counts
+    waiting[4].library = waiting[5].library = REPORT_NCCL;
+    waiting[4].comm = waiting[5].comm = STR("size-2");
+    waiting[4].rank = STR("2"), waiting[5].rank = STR("3");
+    // There are two communicators of size 2, so it is not known who waits for whom in them.
+    expect_in(the(w, "nccl_waiting")->title, "NCCL's collectives wait for rank 1: ");
+    expect_in(the(w, "nccl_waiting")->m, "{comm=data,op=*,rank=*}");
     end(w);
 }
 
@@ -261,6 +284,7 @@ int main(void)
         cmocka_unit_test(one_cause_on_several_hosts_is_one_finding),
         cmocka_unit_test(many_hosts_are_counted),
         cmocka_unit_test(the_rank_that_collectives_wait_for),
+        cmocka_unit_test(communicators_of_gpus),
         cmocka_unit_test(the_largest_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
