@@ -87,6 +87,15 @@ def main():
         nccl = os.path.join(folder, "nccl")
         subprocess.run(["cc", "-O2", HERE / "collectives.c", "-o", nccl, "-ldl"], check=True)
         compare("nccl_collective", environment, "nccl", [nccl, "collective", 500000], limit_ns=500)
+        cuda, cupti = os.path.join(folder, "cuda"), os.path.join(folder, "libcupti.so")
+        source = HERE.parents[1] / "src"
+        subprocess.run(["cc", "-O2", f"-I{source}", HERE / "launches.c", "-o", cuda, "-ldl"],
+                       check=True)
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", f"-I{source}", "-D_GNU_SOURCE",
+                        HERE.parents[1] / "tests/trace/cupti_library.c", source / "base/clock.c",
+                        "-o", cupti], check=True)
+        compare("cuda_kernel", environment | {"SONDE_CUPTI": cupti}, "cuda",
+                [cuda, "kernel", 500000], limit_ns=500)
         nvtx = os.path.join(folder, "nvtx")
         subprocess.run(["cc", "-O2", HERE / "ranges.c", "-o", nvtx, "-ldl"], check=True)
         for what in ("push", "start"):

@@ -31,12 +31,15 @@ static const struct trace_variable
     kokkos_tools = {"KOKKOS_TOOLS_LIBS", "KOKKOS_PROFILE_LIBRARY", ';', ";", true},
     // NCCL loads one library only.
     profiler_plugin = {"NCCL_PROFILER_PLUGIN", NULL, 0, "", true},
+    // CUDA loads one library only.
+    cuda_injection = {"CUDA_INJECTION64_PATH", NULL, 0, "", true},
     // NVTX loads one library only.
     injection = {"NVTX_INJECTION64_PATH", NULL, 0, "", true},
     // Python runs only the first sitecustomize that it finds, and ours runs the next one.
     python_path = {"PYTHONPATH", NULL, ':', ":", false};
 static const struct trace_variable *const variables[] = {
-    &preload, &tool_libraries, &kokkos_tools, &profiler_plugin, &injection, &python_path};
+    &preload,        &tool_libraries, &kokkos_tools, &profiler_plugin,
+    &cuda_injection, &injection,      &python_path};
 
 const struct tracer tracers[TRACERS] = {
     {"io", INSTALLATION_TRACE, "libsonde_io.so", "files: calls, bytes, time", &preload},
@@ -44,6 +47,8 @@ const struct tracer tracers[TRACERS] = {
     {"omp", INSTALLATION_TRACE, "libsonde_omp.so", "OpenMP: regions, waiting", &tool_libraries},
     {"kokkos", INSTALLATION_TRACE, "libsonde_kokkos.so", "Kokkos: kernels, regions, memory",
      &kokkos_tools},
+    {"cuda", INSTALLATION_TRACE, "libsonde_cuda.so", "CUDA: kernels, copies, waits",
+     &cuda_injection},
     {"nccl", INSTALLATION_TRACE, "libsonde_nccl.so", "NCCL: collectives of GPUs", &profiler_plugin},
     {"nvtx", INSTALLATION_TRACE, "libsonde_nvtx.so", "NVTX: ranges, marks", &injection},
     {"roctx", INSTALLATION_TRACE, "libsonde_roctx.so", "ROCTX: ranges, marks", &preload},

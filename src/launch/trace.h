@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { TRACERS = 8 };
+enum { TRACERS = 9 };
 
 struct tracer {
     const char *name; // its name in the list of --trace

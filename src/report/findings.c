@@ -130,7 +130,8 @@ static finding_fn *const finders[] = {
     find_idle_end,      find_idle_gpus, find_gpu_waits,      find_throttling,
     find_one_core,      find_cpu_limit, find_memory_request, find_memory_growth,
     find_out_of_memory, find_swapping,  find_slow_disk,      find_full_network,
-    find_stragglers,    find_imbalance, find_awaited_rank,   find_largest_file,
+    find_stragglers,    find_imbalance, find_awaited_rank,   find_pageable_copies,
+    find_largest_file,
 };
 
 static int surest_first(const void *a, const void *b)

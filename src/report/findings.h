@@ -43,6 +43,7 @@ void find_imbalance(struct report *r);
 
 // findings_traced.c
 void find_awaited_rank(struct report *r);
+void find_pageable_copies(struct report *r);
 void find_largest_file(struct report *r);
 
 // ---- functions for the finders

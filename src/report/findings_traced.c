@@ -107,6 +107,33 @@ void find_awaited_rank(struct report *r)
     }
 }
 
+void find_pageable_copies(struct report *r)
+{
+    for (size_t i = 0; i < r->pageable_count; i++) {
+        const struct report_copies *c = &r->pageable[i];
+        double share = c->seconds / report_seconds(r);
+        if (c->seconds < waited_least_s || share < waited_least_share)
+            continue;
+        struct report_finding *f = finding_add(r, "cuda_pageable", REPORT_LIKELY, fmin(share, 1));
+        if (!f)
+            return;
+        f->title = finding_text(r, "copies %s take %.*s, %.0f %% of the run",
+                                str_eq(c->direction, STR("host to device"))
+                                    ? "from pageable memory to GPUs"
+                                    : "from GPUs to pageable memory",
+                                STR_ARG(finding_duration(r, c->seconds)), share * 100);
+        f->evidence = finding_text(r, "%.*s over all ranks; the time is the longest of a rank",
+                                   STR_ARG(finding_bytes(r, c->bytes)));
+        f->advice = STR("Copy from and to pinned memory (PyTorch: pin_memory=True of the "
+                        "DataLoader, and non_blocking=True): such copies are faster, and kernels "
+                        "run meanwhile.");
+        f->value = c->seconds;
+        f->unit = "seconds";
+        f->m = finding_text(r, "none:0all-max:cuda_copy_seconds{direction=%.*s,memory=pageable}",
+                            STR_ARG(c->direction));
+    }
+}
+
 void find_largest_file(struct report *r)
 {
     const struct report_file *top = NULL;

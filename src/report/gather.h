@@ -48,7 +48,10 @@ struct str gather_text(struct gather *g, const json_t *object, const char *key);
 int gather_measures(struct gather *g, bool brief);
 // gather_traced.c
 int gather_traced(struct gather *g);
-bool gather_is_traced(struct str metric); // true for a metric of `sonde run --trace`
+// True for a metric of `sonde run --trace` that does not count as the user's own.
+bool gather_is_traced(struct str metric);
+// True for the other metrics of `sonde run --trace`: the user's own come before them.
+bool gather_is_of_tracer(struct str metric);
 // gather_spans.c
 struct gather_spans_request {
     const char *name;         // NULL: all names

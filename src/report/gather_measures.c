@@ -453,25 +453,30 @@ static struct measure_request request_of(struct report_measure *m, struct str me
     return (struct measure_request){m, tag, counter, queries};
 }
 
-// Selects the metrics that programs have emitted, not sonde's own sources.
-static size_t request_own(struct gather *g, struct measure_request *out)
+static void add_own(struct gather *g, const json_t *row, struct measure_request *out)
 {
     struct report *r = g->report;
-    for (size_t i = 0; i < json_array_size(g->metrics); i++) {
-        const json_t *row = json_array_get(g->metrics, i);
-        const char *kind = json_string_value(json_object_get(row, "kind"));
-        bool counter = kind && strcmp(kind, "counter") == 0;
-        struct str name = gather_text(g, row, "name");
-        if (json_object_get(row, "source") || gather_is_traced(name) ||
-            name.size > EXPRESSION_MAX - 64)
-            continue;
-        if (r->own_total++ >= REPORT_OWN_MAX)
-            continue;
-        out[r->own_count] =
-            request_of(&r->own[r->own_count], name, NULL, counter, counter ? FIGURES : DRAWN);
-        r->own_count++;
-    }
-    return r->own_count;
+    const char *kind = json_string_value(json_object_get(row, "kind"));
+    bool counter = kind && strcmp(kind, "counter") == 0;
+    if (r->own_total++ >= REPORT_OWN_MAX)
+        return;
+    out[r->own_count] = request_of(&r->own[r->own_count], gather_text(g, row, "name"), NULL,
+                                   counter, counter ? FIGURES : DRAWN);
+    r->own_count++;
+}
+
+// Selects the metrics that programs have emitted, not sonde's own sources; those of tracers last.
+static size_t request_own(struct gather *g, struct measure_request *out)
+{
+    for (int traced = 0; traced < 2; traced++)
+        for (size_t i = 0; i < json_array_size(g->metrics); i++) {
+            const json_t *row = json_array_get(g->metrics, i);
+            struct str name = gather_text(g, row, "name");
+            if (!json_object_get(row, "source") && !gather_is_traced(name) &&
+                name.size <= EXPRESSION_MAX - 64 && gather_is_of_tracer(name) == traced)
+                add_own(g, row, out);
+        }
+    return g->report->own_count;
 }
 
 // Drops the metrics that programs have defined, but never emitted.

@@ -51,6 +51,7 @@ struct name {
     size_t order; // index of the first struct span of this name, sorted by name
     size_t count, unfinished;
     double sum_s;
+    bool kernel;     // of a GPU: the report has a table of all kernels, and spans of the first
     bool collective; // its members wait for each other, so the slow one has the short spans
 };
 
@@ -101,6 +102,15 @@ static struct str member_label(struct gather *g, const json_t *row)
     return copy;
 }
 
+static bool is_kernel(const struct spans *s, struct str name)
+{
+    const struct report *r = s->g->report;
+    for (size_t i = 0; i < r->kernel_count; i++)
+        if (str_eq(r->kernels[i].name, name))
+            return true;
+    return false;
+}
+
 static int take_name(struct spans *s, const json_t *row, size_t *out)
 {
     struct str text = gather_text(s->g, row, "name");
@@ -112,7 +122,7 @@ static int take_name(struct spans *s, const json_t *row, size_t *out)
         return no_memory(s->g);
     if (added) {
         *at = s->name_count;
-        s->names[s->name_count++].text = text;
+        s->names[s->name_count++] = (struct name){.text = text, .kernel = is_kernel(s, text)};
     }
     *out = (size_t)*at;
     return 0;
@@ -146,6 +156,8 @@ static int take_span(struct spans *s, const json_t *row)
                        .start_ns = client_time_of(row, "start_ns", 0),
                        .end_ns = client_time_of(row, "end_ns", 0)};
     int rc = take_name(s, row, &p->name);
+    if (!rc && s->names[p->name].kernel)
+        return 0;
     if (!rc && json_object_get(json_object_get(row, "tags"), STORE_COLLECTIVE_TAG))
         s->names[p->name].collective = true;
     if (!rc)
@@ -395,8 +407,13 @@ static int make_rows(struct spans *s)
     if (!rc && s->name_count)
         qsort(rows, s->name_count, sizeof *rows, longest_first);
     r->span_total = s->name_count;
-    for (size_t i = 0, asked = 0; i < s->name_count && i < REPORT_SPANS_MAX && !rc; i++) {
+    for (size_t i = 0; i < s->name_count; i++)
+        r->span_total -= s->names[i].kernel;
+    for (size_t i = 0, asked = 0; i < s->name_count && r->span_count < REPORT_SPANS_MAX && !rc;
+         i++) {
         size_t name = (size_t)*map_get(&s->name_of, rows[i].name);
+        if (s->names[name].kernel)
+            continue;
         rc = find_nested(s, name, &rows[i]);
         if (!rc && r->measures[REPORT_GPU].count && rows[i].count &&
             rows[i].share >= gpu_share_least && asked++ < GPU_NAMES_MAX)

@@ -243,6 +243,29 @@ static void write_spans(const struct report *r, struct buf *out)
     buf_add_str(out, STR("</table></div>\n"));
 }
 
+static void write_kernels(const struct report *r, struct buf *out)
+{
+    if (!r->kernel_count)
+        return;
+    double all_s = report_kernel_seconds(r);
+    buf_add_str(out, STR("<h2>GPU kernels</h2><div class=\"s\" tabindex=\"0\" role=\"group\" "
+                         "aria-label=\"GPU kernels\"><table><tr><th>name<th>count<th>mean s"
+                         "<th>total s<th>share of all</tr>"));
+    for (size_t i = 0; i < r->kernel_count && i < REPORT_KERNELS_SHOWN; i++) {
+        const struct report_kernel *k = &r->kernels[i];
+        char share[WORDS_MAX];
+        words_share(k->seconds / all_s, share);
+        buf_add_str(out, STR("<tr><td>"));
+        html_escape(out, k->name);
+        buf_printf(out, "<td>%.0f<td>%.4g<td>%.4g<td>%s", k->count, k->seconds / k->count,
+                   k->seconds, share);
+    }
+    buf_add_str(out, STR("</table></div>\n"));
+    if (r->kernel_count > REPORT_KERNELS_SHOWN)
+        buf_printf(out, "<p class=\"k\">%d of %zu names of kernels.</p>\n", REPORT_KERNELS_SHOWN,
+                   r->kernel_count);
+}
+
 static void write_stragglers(const struct report *r, struct buf *out)
 {
     enum { SHOWN = 50 };
@@ -282,6 +305,7 @@ void report_html(const struct report *r, struct buf *out)
         write_charts(r, out);
         write_metrics(r, out);
         write_spans(r, out);
+        write_kernels(r, out);
         write_stragglers(r, out);
     } else {
         buf_add_str(out, STR("<p>The recording has no points.</p>\n"));

@@ -219,6 +219,22 @@ void report_spans_json(const struct report *r, struct buf *out)
     buf_add_char(out, '\n');
 }
 
+static void write_kernels(struct json_writer *w, const struct report *r)
+{
+    double all_s = report_kernel_seconds(r);
+    begin_list(w, "kernels");
+    for (size_t i = 0; i < r->kernel_count; i++) {
+        const struct report_kernel *k = &r->kernels[i];
+        json_begin_object(w);
+        json_key_string(w, "name", k->name);
+        number(w, "count", k->count);
+        number(w, "total_seconds", k->seconds);
+        number(w, "share", k->seconds / all_s);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
 static void write_stragglers(struct json_writer *w, const struct report *r)
 {
     begin_list(w, "stragglers");
@@ -250,6 +266,7 @@ void report_json(const struct report *r, struct buf *out)
     write_uses(&w, r);
     json_key(&w, STR("spans"));
     write_span_rows(&w, r);
+    write_kernels(&w, r);
     write_stragglers(&w, r);
     write_measures(&w, r);
     write_agreements(&w, r);

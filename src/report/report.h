@@ -22,6 +22,7 @@ enum {
     REPORT_FINDINGS_MAX = 64,
     REPORT_OWN_MAX = 8,    // maximum number of drawn metrics of the user's programs
     REPORT_SPANS_MAX = 64, // maximum number of span names
+    REPORT_KERNELS_SHOWN = 10,
     REPORT_TEXT_COLUMNS = 80,
 };
 
@@ -137,6 +138,19 @@ struct report_waiting {
     double seconds;
 };
 
+// The kernels of a name, on all GPUs (--trace cuda).
+struct report_kernel {
+    struct str name;
+    double count, seconds;
+};
+
+// Copies between GPUs and the host's pageable memory, in one direction (--trace cuda).
+struct report_copies {
+    struct str direction;
+    double bytes;   // of all ranks
+    double seconds; // of the rank with the longest time
+};
+
 enum report_sureness { REPORT_POSSIBLE, REPORT_LIKELY, REPORT_SURE };
 
 struct report_finding {
@@ -209,7 +223,9 @@ struct report {
     size_t straggler_count;
     const struct report_file *files;
     const struct report_waiting *waiting;
-    size_t file_count, waiting_count; // 0: the run was not traced
+    const struct report_kernel *kernels; // the longest time first
+    const struct report_copies *pageable;
+    size_t file_count, waiting_count, kernel_count, pageable_count; // 0: the run was not traced
     // conclusions: summary.h, findings.h
     struct report_use uses[REPORT_USES_MAX];
     size_t use_count;
@@ -229,6 +245,15 @@ static inline double report_seconds(const struct report *r)
     // The first and the last sample come within a second of both ends, whatever the interval is.
     bool known = r->ended && run_ns > 0 && apart_ns < 4 * (int64_t)NS_PER_S;
     return (double)(known ? run_ns : range_ns) / 1e9;
+}
+
+// The time of all kernels on all GPUs.
+static inline double report_kernel_seconds(const struct report *r)
+{
+    double all = 0;
+    for (size_t i = 0; i < r->kernel_count; i++)
+        all += r->kernels[i].seconds;
+    return all;
 }
 
 // Writes the `sonde query` command for a finding, quoted for a shell. Writes nothing if the finding

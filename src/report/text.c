@@ -250,6 +250,25 @@ static void write_spans(const struct report *r, struct buf *out)
         buf_printf(out, "and %zu names more\n", r->span_total - r->span_count);
 }
 
+// The names of kernels are long, so that each has a line of its own above its figures.
+static void write_kernels(const struct report *r, struct buf *out)
+{
+    if (!r->kernel_count)
+        return;
+    double all_s = report_kernel_seconds(r);
+    heading(out, "GPU KERNELS            count     mean s    total s  share of all");
+    for (size_t i = 0; i < r->kernel_count && i < REPORT_KERNELS_SHOWN; i++) {
+        const struct report_kernel *k = &r->kernels[i];
+        char share[WORDS_MAX];
+        words_share(k->seconds / all_s, share);
+        wrap(out, "", 0, k->name);
+        buf_printf(out, "%28.0f %10.4g %10.4g %6s\n", k->count, k->seconds / k->count, k->seconds,
+                   share);
+    }
+    if (r->kernel_count > REPORT_KERNELS_SHOWN)
+        buf_printf(out, "and %zu names more\n", r->kernel_count - REPORT_KERNELS_SHOWN);
+}
+
 static void write_stragglers(const struct report *r, struct buf *out)
 {
     enum { SHOWN = 10 };
@@ -280,6 +299,7 @@ void report_text(const struct report *r, struct buf *out)
     write_uses(r, out);
     write_metrics(r, out);
     write_spans(r, out);
+    write_kernels(r, out);
     write_stragglers(r, out);
 }
 

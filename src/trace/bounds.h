@@ -16,11 +16,11 @@ static inline bool trace_is_off(void)
     return !secure_getenv("SONDE_SOCKET") || (level && strcmp(level, "0") == 0);
 }
 
-// True for the first SPANS_MAX calls with this count, which never overflows.
-static inline bool trace_may_span(_Atomic unsigned *spans)
+// True for the first `most` calls with this count, which never overflows.
+static inline bool trace_may_span(_Atomic unsigned *spans, unsigned most)
 {
     unsigned count = atomic_load_explicit(spans, memory_order_relaxed);
-    while (count < SPANS_MAX)
+    while (count < most)
         if (atomic_compare_exchange_weak_explicit(spans, &count, count + 1, memory_order_relaxed,
                                                   memory_order_relaxed))
             return true;

@@ -195,7 +195,7 @@ void kokkosp_push_profile_region(const char *name)
     struct region *region = &thread->stack[thread->depth - 1];
     struct name_cells *cells = names_find(&regions, name, NULL);
     *region = (struct region){.cells = cells};
-    if (trace_may_span(&cells->spans)) {
+    if (trace_may_span(&cells->spans, SPANS_MAX)) {
         const struct sonde_span *around = thread->depth > 1 ? &region[-1].span : NULL;
         region->span =
             sonde_span_open(name_of(cells), NULL, 0, around && around->id ? around : NULL);

@@ -174,7 +174,7 @@ static void complete(struct operation *o)
     bool gpu = o->gpu_begin && o->gpu_end >= o->gpu_begin;
     int64_t took = gpu ? (int64_t)(o->gpu_end - o->gpu_begin) : o->last - o->first;
     sonde_add(o->cells->seconds, (double)took / 1e9);
-    if (trace_may_span(&o->cells->spans)) {
+    if (trace_may_span(&o->cells->spans, SPANS_MAX)) {
         // The thread of NCCL that notices the end does so at most some ms later.
         int64_t end = clock_realtime_ns() - (clock_monotonic_ns() - o->last);
         char bytes[24];

@@ -191,7 +191,7 @@ static void begin(struct range *range, const struct domain *domain, const char *
 {
     const char *name = name_of(domain);
     *range = (struct range){.cells = cells_of(tool->ranges, text, name), .domain = domain};
-    if (trace_may_span(&range->cells->spans)) {
+    if (trace_may_span(&range->cells->spans, SPANS_MAX)) {
         const struct sonde_tag tag = {"domain", name};
         range->span = sonde_span_open(text_in(range->cells), &tag, name != NULL, parent);
     }
@@ -284,7 +284,7 @@ void ranges_mark(const void *handle, const char *text)
     struct name_cells *cells = cells_of(tool->marks, text, name);
     sonde_add(cells->metrics[0], 1);
     const struct sonde_tag tag = {"domain", name};
-    if (trace_may_span(&cells->spans))
+    if (trace_may_span(&cells->spans, SPANS_MAX))
         sonde_annotate_tags(text_in(cells), &tag, name != NULL);
 }
 

@@ -143,7 +143,7 @@ print(total)
 
     def test_unknown(self):
         for given, said in (("disks", "'disks'"), ("io,", "''"), ("io,mpo", "'mpo'")):
-            self.one_line(self.sonde("run", "--trace", given, "--", "true"), 2, "--trace", said, "known are io, mpi, omp, kokkos, nccl, nvtx, roctx, python")
+            self.one_line(self.sonde("run", "--trace", given, "--", "true"), 2, "--trace", said, "known are io, mpi, omp, kokkos, cuda, nccl, nvtx, roctx, python")
         self.one_line(self.sonde("run", "--", "true", env={"SONDE_TRACE": "x"}), 2, "'x'")
 
     def test_static_program(self):
