@@ -4,6 +4,8 @@ knows, and its results are those without sonde."""
 import importlib
 import importlib.metadata
 import re
+import subprocess
+import sys
 
 from integration import PHASES, Integration, needs
 from program import main
@@ -227,13 +229,42 @@ print(watch.steps.count)
         self.run_it(training(end="""
 from types import SimpleNamespace
 stats = {"allocated_bytes.all.current": 100, "reserved_bytes.all.current": 300, "reserved_bytes.all.peak": 400, "allocated_bytes.all.peak": 200, "num_alloc_retries": 3, "num_ooms": 1}
-watch._memory._torch = SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: True, device_count=lambda: 2, memory_stats=lambda gpu: stats if gpu else {}))
+watch._memory._torch = SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: True, device_count=lambda: 3, memory_stats=lambda gpu: stats if gpu else {},
+    get_device_properties=lambda gpu: SimpleNamespace(uuid="9958139a-862c") if gpu == 1 else SimpleNamespace()))
 watch._memory._next_s = 0
 for _ in range(3): watch.emit_memory()
 """))
         names = ("torch_memory_allocated_bytes", "torch_memory_reserved_bytes", "torch_memory_allocated_peak_bytes", "torch_allocation_retries", "torch_out_of_memory")
         self.assertEqual([self.values(name, gpu="1") for name in names], [[100], [300], [200], [3], [1]])
         self.assertEqual(self.series("torch_memory_reserved_bytes", gpu="0"), {})
+        self.assertEqual(self.values(names[0], gpu="1", uuid="GPU-9958139a-862c"), [100])
+        self.assertEqual([dict(labels).get("uuid") for labels in self.series(names[0], gpu="2")], [None])
+
+    def test_a_real_gpu(self):
+        """The memory is what PyTorch says at the end of a step, and nothing waits for the GPU."""
+        probe = "import sys, torch; sys.exit(not torch.cuda.is_available())"
+        if subprocess.run([sys.executable, "-c", probe]).returncode:
+            self.skipTest("no GPU")
+        out = self.run_it("""
+            import torch, sonde.integrations.torch
+            model = torch.nn.Linear(1024, 1024).cuda()
+            optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+            x = torch.randn(512, 1024, device="cuda")
+            def step():
+                model(x).square().mean().backward()
+                optimizer.step()
+            step()
+            optimizer.zero_grad()
+            torch.cuda.synchronize()
+            torch.cuda.set_sync_debug_mode("error")
+            watch = sonde.integrations.torch.watch(model, optimizer)
+            step()
+            print(torch.cuda.memory_stats()["allocated_bytes.all.current"])
+        """, level=3)
+        names = ("torch_memory_allocated_bytes", "train_steps")
+        self.assertEqual([self.values(name)[-1] for name in names], [int(out), 1])
+        uuids = {dict(labels)["uuid"] for labels in self.series("gpu_up")}
+        self.assertEqual({dict(labels)["uuid"] for labels in self.series(names[0])} - uuids, set())
 
     def test_ranks_of_torchrun(self):
         if importlib.metadata.version("torch").startswith("1."):

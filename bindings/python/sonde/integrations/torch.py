@@ -10,11 +10,11 @@ Beside these:
     span load {worker}           a batch that a worker of a DataLoader made
     train_load_seconds{worker}   counter: seconds in which the worker made batches
     train_loaded{worker}         counter: batches that it made
-    torch_memory_allocated_bytes{gpu}, torch_memory_reserved_bytes{gpu},
-    torch_memory_allocated_peak_bytes{gpu}
+    torch_memory_allocated_bytes{gpu,uuid}, torch_memory_reserved_bytes{gpu,uuid},
+    torch_memory_allocated_peak_bytes{gpu,uuid}
                                  PyTorch's memory of each GPU that the process uses, at the end of a
                                  step, at most once a second
-    torch_allocation_retries{gpu}, torch_out_of_memory{gpu}
+    torch_allocation_retries{gpu,uuid}, torch_out_of_memory{gpu,uuid}
                                  how often the allocator had to free its cache, or failed
     torch_gradient_norm          only on demand: `gradient_norm()`, or `gradient_norm_every=100`
     parameters of the run        model.class, model.parameters, optimizer.class, optimizer.lr, …
@@ -76,8 +76,15 @@ class _Memory:
                 if key in stats:
                     metric = self._metrics.get((gpu, name))
                     if metric is None:
-                        metric = self._metrics[gpu, name] = gauge(name, unit, about, tags={"gpu": gpu})
+                        metric = self._metrics[gpu, name] = gauge(name, unit, about, tags=self._tags(gpu))
                     metric(stats[key])
+
+
+    def _tags(self, gpu: int) -> dict[str, Any]:
+        # CUDA's number depends on CUDA_VISIBLE_DEVICES, so the UUID says which GPU it is. PyTorch
+        # 2.5 and newer know it, without the driver's prefix.
+        uuid = str(getattr(self._torch.cuda.get_device_properties(gpu), "uuid", ""))
+        return {"gpu": gpu} | ({"uuid": uuid if uuid.startswith("GPU-") else f"GPU-{uuid}"} if uuid else {})
 
 
 def parameters_of(models: list[Any], optimizers: list[Any]) -> dict[str, Any]:
