@@ -20,12 +20,9 @@ enum {
                            SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 2 +
                            SEGMENT_UNIT_MAX + 2 + SEGMENT_TEXT_MAX + 8,
     GROUP_BYTES_MAX = DEFINITION_FIXED + 4 + 4 * SEGMENT_GROUP_MAX + 8,
-    RESERVE_STEP = 64 << 10,
 };
 
 _Static_assert(GROUP_BYTES_MAX <= DEFINITION_BYTES_MAX, "one bound for all");
-_Static_assert(DEFINITION_BYTES_MAX < RESERVE_STEP && SEGMENT_DEFINITIONS_BYTES % RESERVE_STEP == 0,
-               "a step is enough");
 
 // number of members of each group's handle; 0 for metrics
 static uint16_t group_members[SEGMENT_DEFINITIONS_MAX];
@@ -37,11 +34,13 @@ struct draft {
 // Makes room for one more definition of any size, and for its gauge cell.
 static bool reserve_next(struct emit_process *p)
 {
-    if (p->definitions_bytes + DEFINITION_BYTES_MAX > p->definitions_reserved) {
+    size_t end = (p->definitions_bytes + DEFINITION_BYTES_MAX + SEGMENT_PAGE - 1) &
+                 ~(size_t)(SEGMENT_PAGE - 1);
+    if (end > p->definitions_reserved) {
         if (!emit_reserve(&p->segment.file, p->at.definitions + p->definitions_reserved,
-                          RESERVE_STEP))
+                          end - p->definitions_reserved))
             return false;
-        p->definitions_reserved += RESERVE_STEP;
+        p->definitions_reserved = end;
     }
     if ((p->definitions + 1) * sizeof(double) > p->gauges_reserved) {
         if (!emit_reserve(&p->segment.file, p->at.gauges + p->gauges_reserved, SEGMENT_PAGE))

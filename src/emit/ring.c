@@ -19,7 +19,8 @@ enum {
     LOOK_MS = 100,
     STEP_MIN = 64, // bytes; a check takes as long as emitting some points
     STEP_MAX = 8192,
-    RESERVE_BYTES = SEGMENT_RING_MIN,
+    RESERVE_LEAST = 2 * SEGMENT_PAGE,
+    RESERVE_MOST = SEGMENT_RING_MIN,
 };
 
 _Static_assert(SEGMENT_MISSING_BITS == SONDE_MISSING_BITS, "a value that is missing");
@@ -36,16 +37,20 @@ static uint64_t next_step(struct ring *r)
     return r->step;
 }
 
-// Reserves memory for the first `end` bytes of the ring's data, in steps. Returns false if memory
-// is exhausted.
+// Reserves memory for the first `end` bytes of the ring's data. Each step doubles what is reserved,
+// up to RESERVE_MOST bytes, so that a program that emits little has little memory. Returns false if
+// memory is exhausted.
 static bool reserve_data(struct emit_process *p, const struct ring *r, uint64_t end)
 {
     uint64_t *reserved = &p->ring_reserved[r->index];
     size_t data = (size_t)((const char *)r - p->base) + SLOT_DATA;
     while (*reserved < end && *reserved <= r->mask) {
-        if (!emit_reserve(&p->segment.file, data + *reserved, RESERVE_BYTES))
+        uint64_t step = *reserved < RESERVE_LEAST  ? RESERVE_LEAST
+                        : *reserved < RESERVE_MOST ? *reserved
+                                                   : RESERVE_MOST;
+        if (!emit_reserve(&p->segment.file, data + *reserved, step))
             return false;
-        *reserved += RESERVE_BYTES;
+        *reserved += step;
     }
     return true;
 }

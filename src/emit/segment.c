@@ -78,14 +78,15 @@ bool emit_reserve(const struct emit_file *f, size_t offset, size_t bytes)
     return failed == 0 || failed == EOPNOTSUPP || failed == ENOSYS || failed == EPERM;
 }
 
-static bool make_agent_area(struct emit_segment *s)
+static bool make_agent_area(struct emit_segment *s, uint32_t slots)
 {
+    size_t tails = sizeof *s->agent + slots * sizeof s->agent->tails[0];
     s->agent_file.fd = make_memfd(SEGMENT_AGENT_NAME);
     if (s->agent_file.fd < 0)
         return false;
     s->agent = map(s->agent_file.fd, SEGMENT_AGENT_BYTES);
     s->agent_file.inode = emit_inode(s->agent_file.fd);
-    return s->agent && emit_reserve(&s->agent_file, 0, SEGMENT_AGENT_RESERVED) &&
+    return s->agent && emit_reserve(&s->agent_file, 0, tails) &&
            fchmod(s->agent_file.fd, S_IRUSR | S_IWUSR) == 0 &&
            fcntl(s->agent_file.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
 }
@@ -105,7 +106,8 @@ int emit_segment_create(struct emit_process *p, struct emit_segment *s, struct e
     }
     s->bytes = p->at.bytes;
     s->file.inode = emit_inode(s->file.fd);
-    if (s->base && emit_reserve(&s->file, 0, SEGMENT_PAGE) && seal_segment(s) && make_agent_area(s))
+    if (s->base && emit_reserve(&s->file, 0, SEGMENT_PAGE) && seal_segment(s) &&
+        make_agent_area(s, p->slots))
         return 0;
     emit_segment_destroy(s);
     return error_set(e, -ENOMEM, "cannot map %zu MiB of shared memory (ulimit -v, -f, -l, -n)",

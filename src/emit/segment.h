@@ -33,7 +33,7 @@
 // program never writes outside of the ring.
 //
 //    0 ┌─────────────────────────────┐
-//      │ struct segment_agent 64 KiB │ tails, conversion; the program reserves this memory
+//      │ struct segment_agent 64 KiB │ tails, conversion; the program reserves what is used of it
 //      ├─────────────────────────────┤
 //      │ accounts             6 MiB  │ a struct segment_account a handle; the agent reserves it
 //      └─────────────────────────────┘

@@ -9,6 +9,25 @@ import sys
 import time
 from program import PACKAGE, Program, main
 
+# Prints the bytes of the shared memory of this process, by the number of points it has emitted.
+SHARED = """
+import os, sonde
+metric = sonde.gauge("g")
+links = [f"/proc/self/fd/{fd}" for fd in range(256)]
+pages = lambda: sum(os.stat(link).st_blocks * 512 for link in links if os.path.lexists(link) and "memfd:sonde" in os.readlink(link)) // os.sysconf("SC_PAGESIZE")
+for count in (10, 20000):
+    for _ in range(count): metric(1)
+    print(pages())
+"""
+
+
+class Memory(Program):
+    def test_it_grows_with_use(self):
+        """A program that emits little has little shared memory, although its ring is 1 MiB."""
+        few, many = map(int, self.run_it(SHARED).split())
+        self.assertTrue(5 < few <= 24, few)
+        self.assertTrue(100 < many < 300, many)
+
 
 class Parameters(Program):
     def config(self):
