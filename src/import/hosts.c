@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/behind.h"
 #include "base/map.h"
 #include "store/direct.h"
 #include "store/import_recording.h"
@@ -40,6 +41,16 @@ struct import_hosts {
     size_t known_count, known_capacity;
     struct buf last_key; // saves a lookup, because points mostly come series after series
     size_t last;
+    // A full block is written by another thread, while the caller reads the next one. Whoever uses
+    // a store holds the lock.
+    struct behind behind;
+    pthread_mutex_t stores;
+    struct written {
+        struct import_hosts *hosts;
+        size_t recording;
+        struct store *store;
+        struct point_record *points; // DIRECT_POINTS_MAX; NULL: not needed yet
+    } written;
 };
 
 int import_hosts_begin(const struct import_hosts_options *o, struct import_hosts **out,
@@ -49,6 +60,8 @@ int import_hosts_begin(const struct import_hosts_options *o, struct import_hosts
     if (!h)
         return error_set(e, -ENOMEM, "out of memory");
     h->options = *o;
+    h->behind = BEHIND_IDLE;
+    pthread_mutex_init(&h->stores, NULL);
     return 0;
 }
 
@@ -114,8 +127,10 @@ int import_hosts_metric(struct import_hosts *h, const struct store_metric *metri
     size_t at = 0;
     uint32_t id;
     int rc = find_recording(h, h->options.host, &at, e);
+    pthread_mutex_lock(&h->stores);
     if (!rc)
         rc = store_define_metric(h->recordings[at].store, metric, &id);
+    pthread_mutex_unlock(&h->stores);
     return rc ? error_set(e, rc, "%s: cannot define the metric %.*s: %s", h->options.folder,
                           STR_ARG(metric->name), strerror(-rc))
               : 0;
@@ -156,9 +171,11 @@ static int define(struct import_hosts *h, const struct import_hosts_series *s,
         return rc;
     struct recording *r = &h->recordings[out->recording];
     uint32_t metric;
+    pthread_mutex_lock(&h->stores);
     rc = define_metric(h, r->store, &s->metric, &metric);
     if (!rc)
         rc = store_define_series(r->store, metric, labels, count, &out->id);
+    pthread_mutex_unlock(&h->stores);
     if (refused(rc))
         return -EINVAL;
     r->series += !rc;
@@ -195,11 +212,52 @@ static int find_series(struct import_hosts *h, const struct import_hosts_series 
 
 // ---------------------------------------------------------------- waiting points
 
-static int append_waiting(struct recording *r, struct error *e)
+static int cannot_write(const struct recording *r, int rc, struct error *e)
 {
-    int rc = r->point_count ? direct_points(r->store, r->points, r->point_count) : 0;
-    r->point_count = 0;
     return rc ? error_set(e, rc, "cannot write %s: %s", r->path, strerror(-rc)) : 0;
+}
+
+// Waits for the block that the other thread writes.
+static int settle(struct import_hosts *h, struct error *e)
+{
+    int rc = behind_wait(&h->behind);
+    return rc ? cannot_write(&h->recordings[h->written.recording], rc, e) : 0;
+}
+
+static int write_block(void *user)
+{
+    struct written *w = user;
+    return direct_points(w->store, w->points, DIRECT_POINTS_MAX, &w->hosts->stores);
+}
+
+// Lets the other thread write the recording's full block, and gives the recording the array of the
+// block before.
+static int append_full(struct import_hosts *h, struct recording *r, struct error *e)
+{
+    int rc = settle(h, e);
+    struct point_record *next =
+        h->written.points ? h->written.points : malloc(DIRECT_POINTS_MAX * sizeof *next);
+    if (!next)
+        return error_set(e, -ENOMEM, "out of memory");
+    h->written.points = rc ? next : r->points;
+    if (rc)
+        return rc;
+    h->written.hosts = h;
+    h->written.recording = (size_t)(r - h->recordings);
+    h->written.store = r->store;
+    r->points = next;
+    r->point_count = 0;
+    behind_begin(&h->behind, write_block, &h->written);
+    return 0;
+}
+
+static int append_waiting(struct import_hosts *h, struct recording *r, struct error *e)
+{
+    int rc = settle(h, e);
+    if (!rc && r->point_count)
+        rc = cannot_write(r, direct_points(r->store, r->points, r->point_count, NULL), e);
+    r->point_count = 0;
+    return rc;
 }
 
 static void free_points(struct import_hosts *h, struct recording *r)
@@ -217,7 +275,7 @@ static int give_up_largest(struct import_hosts *h, struct error *e)
     for (size_t i = 1; i < h->recording_count; i++)
         if (h->recordings[i].point_capacity > largest->point_capacity)
             largest = &h->recordings[i];
-    int rc = append_waiting(largest, e);
+    int rc = append_waiting(h, largest, e);
     free_points(h, largest);
     return rc;
 }
@@ -228,7 +286,7 @@ static int points_make_room(struct import_hosts *h, struct recording *r, struct 
     size_t capacity = r->point_capacity ? 2 * r->point_capacity : POINTS_LEAST;
     int rc = 0;
     if (r->point_capacity == DIRECT_POINTS_MAX)
-        return append_waiting(r, e);
+        return append_full(h, r, e);
     while (!rc && h->waiting_capacity + capacity - r->point_capacity > IMPORT_WAITING_MAX)
         rc = give_up_largest(h, e);
     if (rc)
@@ -290,7 +348,9 @@ int import_hosts_event(struct import_hosts *h, struct str host, const struct sto
     if (rc)
         return rc;
     struct recording *r = &h->recordings[at];
+    pthread_mutex_lock(&h->stores);
     rc = store_append_event(r->store, event);
+    pthread_mutex_unlock(&h->stores);
     if (refused(rc))
         return -EINVAL;
     r->events += !rc;
@@ -299,6 +359,9 @@ int import_hosts_event(struct import_hosts *h, struct str host, const struct sto
 
 static void free_all(struct import_hosts *h, bool keep)
 {
+    behind_end(&h->behind);
+    pthread_mutex_destroy(&h->stores);
+    free(h->written.points);
     for (size_t i = 0; i < h->recording_count; i++) {
         struct recording *r = &h->recordings[i];
         if (r->store)
@@ -323,7 +386,7 @@ int import_hosts_end(struct import_hosts *h,
 {
     int rc = 0;
     for (size_t i = 0; i < h->recording_count && !rc; i++) {
-        rc = append_waiting(&h->recordings[i], e);
+        rc = append_waiting(h, &h->recordings[i], e);
         free_points(h, &h->recordings[i]);
     }
     for (size_t i = 0; i < h->recording_count && !rc; i++) {

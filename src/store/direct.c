@@ -17,18 +17,22 @@ enum {
     ROWS_FEW = 64, // fewer rows than this go through the tail
 };
 
-// Finishes the block and appends it. The block gets the number that the tail's next block would
-// have had.
-static int put_block(struct store *s, struct stripes *x, struct tail *t, struct hot_queue *q,
-                     int64_t newest_ns)
+// Encodes what is left of the block.
+static int end_block(struct stripes *x)
 {
-    struct block_header h;
     int rc;
     do
         rc = stripes_end(x);
     while (rc > 0);
-    if (!rc)
-        rc = block_append(s, &x->all[0].block, true, NULL);
+    return rc;
+}
+
+// Appends the complete block. It gets the number that the tail's next block would have had.
+static int put_block(struct store *s, struct stripes *x, struct tail *t, struct hot_queue *q,
+                     int64_t newest_ns)
+{
+    struct block_header h;
+    int rc = block_append(s, &x->all[0].block, true, NULL);
     if (rc)
         return rc;
     struct superblock *sb = extents_super(&s->file); // the mapping may have moved
@@ -59,6 +63,18 @@ static int check(const struct store *s)
     return writer_is_cut(s) ? -ESTALE : spill_in_use(s) ? -ENOSPC : 0;
 }
 
+static void hold(pthread_mutex_t *lock)
+{
+    if (lock)
+        pthread_mutex_lock(lock);
+}
+
+static void release(pthread_mutex_t *lock)
+{
+    if (lock)
+        pthread_mutex_unlock(lock);
+}
+
 // ---------------------------------------------------------------- points
 
 // Returns the end of the block that begins at `from`. A block has all points of a series, or as
@@ -79,14 +95,18 @@ static size_t end_of_block(const struct point_record *p, size_t from, size_t cou
     return at;
 }
 
-static int put_points(struct store *s, const struct point_record *p, size_t count, uint64_t series)
+static int put_points(struct store *s, const struct point_record *p, size_t count, uint64_t series,
+                      pthread_mutex_t *lock)
 {
     struct hot_queue *q = &s->blocks.hot_points;
-    struct block_source source = source_of(s, &s->tails.points, 0);
     struct stripes x = {0};
     int64_t newest_ns = INT64_MIN;
+    hold(lock);
+    struct block_source source = source_of(s, &s->tails.points, 0);
+    bool dense = q->dense;
+    release(lock);
     int rc = stripes_begin_points(&x, &source, &efforts[MERGE_HURRIED], p, count,
-                                  q->dense ? count / series / STRIPE_POINTS : 1);
+                                  dense ? count / series / STRIPE_POINTS : 1);
     for (size_t from = 0, to; !rc && from < count; from = to) {
         for (to = from + 1; to < count && p[to].series == p[from].series; to++)
             ;
@@ -94,7 +114,11 @@ static int put_points(struct store *s, const struct point_record *p, size_t coun
         rc = stripes_put_series(&x, p + from, to - from);
     }
     if (!rc)
+        rc = end_block(&x);
+    hold(lock);
+    if (!rc)
         rc = put_block(s, &x, &s->tails.points, q, newest_ns);
+    release(lock);
     stripes_free(&x);
     return rc;
 }
@@ -108,13 +132,14 @@ static bool is_sorted(const struct point_record *p, size_t count)
     return true;
 }
 
-static int put_sorted(struct store *s, const struct point_record *p, size_t count)
+static int put_sorted(struct store *s, const struct point_record *p, size_t count,
+                      pthread_mutex_t *lock)
 {
     int rc = 0;
     for (size_t from = 0, to; !rc && from < count; from = to) {
         uint64_t series;
         to = end_of_block(p, from, count, &series);
-        rc = put_points(s, p + from, to - from, series);
+        rc = put_points(s, p + from, to - from, series, lock);
     }
     return rc;
 }
@@ -136,26 +161,36 @@ static int check_points(struct store *s, const struct point_record *p, size_t co
     return rc;
 }
 
-int direct_points(struct store *s, const struct point_record *points, size_t count)
+static int sort_and_put(struct store *s, const struct point_record *points, size_t count,
+                        pthread_mutex_t *lock)
+{
+    if (is_sorted(points, count))
+        return put_sorted(s, points, count, lock);
+    struct point_record *sorted = malloc(count * (sizeof *sorted + 2 * sizeof(uint64_t)));
+    if (!sorted)
+        return -ENOMEM;
+    size_t kept = points_sort(points, count, sorted, (uint64_t *)(void *)(sorted + count));
+    int rc = put_sorted(s, sorted, kept, lock);
+    free(sorted);
+    return rc;
+}
+
+int direct_points(struct store *s, const struct point_record *points, size_t count,
+                  pthread_mutex_t *lock)
 {
     bool bypass;
     assert(count && count <= DIRECT_POINTS_MAX);
+    hold(lock);
     int rc = check_points(s, points, count, &bypass);
     for (size_t i = 0; !rc && !bypass && i < count; i++)
         rc = store_append(s, points[i].series, points[i].t_ns, points[i].value);
+    release(lock);
     if (rc || !bypass)
         return rc;
-    if (is_sorted(points, count)) {
-        rc = put_sorted(s, points, count);
-    } else {
-        struct point_record *sorted = malloc(count * (sizeof *sorted + 2 * sizeof(uint64_t)));
-        if (!sorted)
-            return -ENOMEM;
-        size_t kept = points_sort(points, count, sorted, (uint64_t *)(void *)(sorted + count));
-        rc = put_sorted(s, sorted, kept);
-        free(sorted);
-    }
+    rc = sort_and_put(s, points, count, lock);
+    hold(lock);
     *(rc ? &s->stats.refused_space : &s->stats.points) += count;
+    release(lock);
     return rc;
 }
 
@@ -186,6 +221,8 @@ static int put_rows(struct store *s, uint32_t id, const void *rows, uint32_t cou
         cold_rows(w, s->scratch.times, (uint32_t)kept, set->count);
     for (uint32_t c = 0; c < set->count && !rc; c++)
         rc = cold_put_column(w, s->scratch.values + (size_t)c * count);
+    if (!rc)
+        rc = end_block(&x);
     if (!rc)
         rc = put_block(s, &x, &set->tail, &set->hot, s->scratch.times[kept - 1]);
     stripes_free(&x);

@@ -14,6 +14,8 @@
 #include "store/layout.h"
 #include "store/store.h"
 
+#include <pthread.h>
+
 enum {
     DIRECT_POINTS_MAX = 1 << 18, // points of one call, as many as a merged block holds
     DIRECT_ROWS_MAX = 8192,
@@ -21,7 +23,12 @@ enum {
 
 // Appends 1 to DIRECT_POINTS_MAX points, in any order. Of points of one series and time the last
 // one wins, as with store_append. No value may be store_missing().
-int direct_points(struct store *s, const struct point_record *points, size_t count);
+//
+// `lock` (may be NULL) is not held by the caller. This function holds it while it uses the store,
+// but not while it sorts and encodes the points: then other threads may define series and append
+// events, holding the lock.
+int direct_points(struct store *s, const struct point_record *points, size_t count,
+                  pthread_mutex_t *lock);
 
 // Appends 1 to DIRECT_ROWS_MAX rows of a set. Each row is its time, an int64_t, and then its
 // values. A few dozen rows go through the tail, because a block of so few rows takes more space.

@@ -4,6 +4,7 @@
 #include "store/import.h"
 
 #include "base/arena.h"
+#include "base/behind.h"
 #include "base/clock.h"
 #include "base/decimal.h"
 #include "base/map.h"
@@ -24,12 +25,19 @@ struct table {
     uint32_t columns; // number of columns, with the time stamps
     uint32_t *sets;   // sets of at most STORE_SET_SERIES_MAX columns each
     uint32_t set_count;
-    // Rows of set i that are not written yet: its columns, and for each row the time and the
-    // values.
     uint32_t *set_columns;
+    // Rows that are not written yet: for each set, and each row, the time and the set's values.
+    // Another thread writes `written.rows` meanwhile.
     uint8_t **rows;
-    uint32_t room, waiting;
+    uint32_t room, waiting, rows_per_call;
     double *values; // values of the current line
+    struct behind behind;
+    struct written {
+        struct table *table;
+        struct store *store;
+        uint8_t **rows;
+        uint32_t count;
+    } written;
 };
 
 enum { WAITING_VALUES_MAX = 1 << 21 };
@@ -129,27 +137,46 @@ static int define_all(struct store *s, struct table *t, struct str host)
     return rc;
 }
 
-static int make_room(struct table *t)
+static int make_room(const struct store *s, struct table *t)
 {
     t->room = DIRECT_ROWS_MAX;
     if (t->room > WAITING_VALUES_MAX / t->columns)
         t->room = WAITING_VALUES_MAX / t->columns;
     for (uint32_t i = 0; i < t->set_count; i++) {
-        t->rows[i] = malloc((t->set_columns[i] + 1) * sizeof(double) * t->room);
-        if (!t->rows[i])
+        size_t bytes = (t->set_columns[i] + 1) * sizeof(double) * t->room;
+        t->rows[i] = malloc(bytes);
+        t->written.rows[i] = malloc(bytes);
+        if (!t->rows[i] || !t->written.rows[i])
             return -ENOMEM;
     }
+    t->rows_per_call = direct_rows_per_call(s, t->sets[0]);
     return 0;
 }
 _Static_assert((int)WAITING_VALUES_MAX / ((int)IMPORT_COLUMNS_MAX + 1) > 0, "room for a row");
 
+static int write_rows(void *user)
+{
+    const struct written *w = user;
+    const struct table *t = w->table;
+    int rc = 0;
+    for (uint32_t i = 0; i < t->set_count && !rc; i++)
+        rc = direct_rows(w->store, t->sets[i], w->rows[i], w->count);
+    return rc;
+}
+
+// Lets the other thread write the waiting rows, after those that it writes now.
 static int append_waiting(struct store *s, struct table *t)
 {
-    int rc = 0;
-    for (uint32_t i = 0; i < t->set_count && t->waiting && !rc; i++)
-        rc = direct_rows(s, t->sets[i], t->rows[i], t->waiting);
+    int rc = behind_wait(&t->behind);
+    if (rc || !t->waiting)
+        return rc;
+    uint8_t **rows = t->written.rows;
+    t->written = (struct written){t, s, t->rows, t->waiting};
+    t->rows = rows;
     t->waiting = 0;
-    return rc;
+    t->rows_per_call = direct_rows_per_call(s, t->sets[0]);
+    behind_begin(&t->behind, write_rows, &t->written);
+    return 0;
 }
 
 static int append_line(struct store *s, struct table *t, int64_t when)
@@ -161,8 +188,8 @@ static int append_line(struct store *s, struct table *t, int64_t when)
         memcpy(row + sizeof when, t->values + (size_t)i * STORE_SET_SERIES_MAX,
                row_bytes - sizeof when);
     }
-    uint32_t rows = direct_rows_per_call(s, t->sets[0]);
-    return ++t->waiting >= (rows < t->room ? rows : t->room) ? append_waiting(s, t) : 0;
+    uint32_t most = t->rows_per_call < t->room ? t->rows_per_call : t->room;
+    return ++t->waiting >= most ? append_waiting(s, t) : 0;
 }
 
 // Takes the next cell from *rest. Returns true if it has a number or is empty (missing).
@@ -197,7 +224,7 @@ static bool take_values(struct table *t, struct str rest, uint64_t *missing, uin
 
 static int import_rows(struct store *s, struct table *t, struct store_import_stats *stats)
 {
-    int rc = make_room(t);
+    int rc = make_room(s, t);
     while (!rc && (rc = csv_lines_next(&t->csv)) > 0) {
         struct str rest = t->csv.line;
         uint64_t missing, bad;
@@ -215,7 +242,10 @@ static int import_rows(struct store *s, struct table *t, struct store_import_sta
         stats->values += t->columns - 1 - missing;
         rc = append_line(s, t, when);
     }
-    return rc ? rc : append_waiting(s, t);
+    if (!rc)
+        rc = append_waiting(s, t);
+    int last = behind_end(&t->behind);
+    return rc ? rc : last;
 }
 
 static int import_header(struct table *t, struct error *e)
@@ -268,8 +298,10 @@ static int import_table(struct table *t, const char *out_path, struct str host,
     t->sets = calloc(t->columns / STORE_SET_SERIES_MAX + 1, sizeof *t->sets);
     t->set_columns = calloc(t->columns / STORE_SET_SERIES_MAX + 1, sizeof *t->set_columns);
     t->rows = calloc(t->columns / STORE_SET_SERIES_MAX + 1, sizeof *t->rows);
+    t->written.rows = calloc(t->columns / STORE_SET_SERIES_MAX + 1, sizeof *t->rows);
+    t->behind = BEHIND_IDLE;
     t->values = calloc(t->columns, sizeof *t->values);
-    if (!t->sets || !t->set_columns || !t->rows || !t->values)
+    if (!t->sets || !t->set_columns || !t->rows || !t->written.rows || !t->values)
         return error_set(e, -ENOMEM, "no memory");
     struct store *s;
     rc = import_recording_create(out_path, host, STR(""), &s, e);
@@ -584,9 +616,12 @@ int store_import(enum store_import_format format, const char *csv_path, const ch
         stats->file_bytes = (uint64_t)st.st_size;
     }
     csv_lines_close(&t.csv);
-    for (uint32_t i = 0; i < t.set_count; i++)
+    for (uint32_t i = 0; i < t.set_count; i++) {
         free(t.rows[i]);
+        free(t.written.rows[i]);
+    }
     free(t.rows);
+    free(t.written.rows);
     free(t.set_columns);
     free(t.sets);
     free(t.values);

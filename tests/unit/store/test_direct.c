@@ -69,7 +69,7 @@ static void put_points(struct model *m, struct store *s, bool direct, uint32_t s
             assert_int_equal(store_append(s, m->ids[series], at, points[i].value), 0);
     }
     if (direct)
-        assert_int_equal(direct_points(s, points, n), 0);
+        assert_int_equal(direct_points(s, points, n, NULL), 0);
 }
 
 static void put_rows(struct model *m, struct store *s, bool direct)
@@ -189,7 +189,7 @@ static void long_series(void **state)
     assert_non_null(points);
     for (uint32_t i = 0; i < DIRECT_POINTS_MAX; i++)
         points[i] = (struct point_record){i < 100 ? a : b, 0, i, i % 1000};
-    assert_int_equal(direct_points(s, points, DIRECT_POINTS_MAX), 0);
+    assert_int_equal(direct_points(s, points, DIRECT_POINTS_MAX, NULL), 0);
     struct store_stats stats;
     store_get_stats(s, &stats);
     assert_int_equal(stats.points, DIRECT_POINTS_MAX);
@@ -228,7 +228,7 @@ static void large_file(void **state)
             points[i] = (struct point_record){series, 0, at++, (double)v * 0x1p-52 + 1};
             sum += v & 0xff;
         }
-        assert_int_equal(direct_points(s, points, DIRECT_POINTS_MAX), 0);
+        assert_int_equal(direct_points(s, points, DIRECT_POINTS_MAX, NULL), 0);
     }
     close_store(s);
     struct store_reader *r = open_reader();
@@ -308,6 +308,73 @@ static void takes_the_space_of_a_closed_recording(void **state)
     assert_in_range(bytes_of_rows(count, true), 0, repeats * 103 / 100);
 }
 
+// ---- another thread ----
+
+enum { BLOCKS = 12, SERIES_EACH = 500, POINTS_EACH = 40000 };
+
+struct writing {
+    struct store *store;
+    pthread_mutex_t lock;
+    uint32_t series[SERIES_EACH];
+    uint64_t seed;
+};
+
+// Writes blocks of random points, in which each series has rising times and its number as value.
+static void *write_blocks(void *user)
+{
+    struct writing *w = user;
+    struct point_record *points = calloc(POINTS_EACH, sizeof *points);
+    assert_non_null(points);
+    for (int64_t i = 0, at = 0; i < BLOCKS; i++) {
+        for (size_t k = 0; k < POINTS_EACH; k++) {
+            uint32_t series = w->series[test_random(&w->seed) % SERIES_EACH];
+            points[k] = (struct point_record){series, 0, ++at, series};
+        }
+        assert_int_equal(direct_points(w->store, points, POINTS_EACH, &w->lock), 0);
+    }
+    free(points);
+    return NULL;
+}
+
+// Meanwhile this thread defines series, whose points come later, and appends events.
+static void beside_definitions(void **state)
+{
+    static const struct store_options options;
+    struct writing w = {
+        .store = open_with(&options), .lock = PTHREAD_MUTEX_INITIALIZER, .seed = test_seed(5)};
+    uint32_t metric = metric_named(w.store, "m"), other = metric_named(w.store, "other");
+    pthread_t thread;
+    (void)state;
+    for (uint32_t i = 0; i < SERIES_EACH; i++)
+        w.series[i] = series_numbered(w.store, metric, i);
+    assert_int_equal(pthread_create(&thread, NULL, write_blocks, &w), 0);
+    for (uint32_t i = 0; i < 3000; i++) {
+        pthread_mutex_lock(&w.lock);
+        uint32_t id = series_numbered(w.store, other, i);
+        struct store_event event = {
+            .kind = STORE_ANNOTATION, .start_ns = i, .end_ns = i, .text = STR("defined")};
+        assert_int_equal(store_append_event(w.store, &event), 0);
+        pthread_mutex_unlock(&w.lock);
+        assert_true(id >= SERIES_EACH);
+    }
+    pthread_join(thread, NULL);
+    close_store(w.store);
+    struct store_reader *r = open_reader();
+    struct store_snapshot *snap = store_snapshot_open(r);
+    size_t found = 0;
+    for (uint32_t i = 0; i < SERIES_EACH; i++) {
+        struct points p = points_of(snap, w.series[i], INT64_MIN, INT64_MAX);
+        for (size_t k = 0; k < p.count; k++)
+            assert_true(p.v[k] == w.series[i] && (!k || p.t[k] > p.t[k - 1]));
+        found += p.count;
+        points_free(&p);
+    }
+    assert_int_equal(found, BLOCKS * POINTS_EACH);
+    assert_no_damage(r);
+    store_snapshot_close(snap);
+    store_reader_close(r);
+}
+
 static void unknown_ids(void **state)
 {
     static const struct store_options options;
@@ -315,7 +382,7 @@ static void unknown_ids(void **state)
     struct point_record point = {7, 0, 1, 2};
     double row[2] = {0, 1};
     (void)state;
-    assert_int_equal(direct_points(s, &point, 1), -EINVAL);
+    assert_int_equal(direct_points(s, &point, 1, NULL), -EINVAL);
     assert_int_equal(direct_rows(s, 0, row, 1), -EINVAL);
     close_store(s);
 }
@@ -327,6 +394,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(among_others, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(long_series, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(large_file, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(beside_definitions, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(takes_the_space_of_a_closed_recording, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(unknown_ids, fixture_setup, fixture_teardown),
