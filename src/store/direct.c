@@ -1,5 +1,6 @@
 #include "store/direct.h"
 
+#include "base/parallel.h"
 #include "store/cold_sizes.h"
 #include "store/sort.h"
 #include "store/stripes.h"
@@ -197,7 +198,7 @@ int direct_points(struct store *s, const struct point_record *points, size_t cou
 // ---------------------------------------------------------------- rows
 
 // Returns as many rows as a merge takes; of dense values, at least the rows of two full tails.
-uint32_t direct_rows_per_call(const struct store *s, uint32_t id)
+uint32_t direct_rows_of_block(const struct store *s, uint32_t id)
 {
     const struct set *set = &s->catalog.sets[id];
     uint64_t most = DIRECT_VALUES / set->count, tail = TAIL_VALUES_MAX / set->count;
@@ -207,25 +208,61 @@ uint32_t direct_rows_per_call(const struct store *s, uint32_t id)
                                   : (uint32_t)rows;
 }
 
+// A block of a set while it is encoded, from sorted columns.
+struct rows_block {
+    struct block_source source;
+    const int64_t *times;
+    const double *values; // the first column
+    size_t stride;        // from one column to the next
+    uint32_t rows, columns;
+    struct stripes stripes;
+    int rc;
+};
+
+static void encode_rows(void *user, size_t i)
+{
+    struct rows_block *b = (struct rows_block *)user + i;
+    struct cold_writer *w = stripes_begin_set(&b->stripes, &b->source, &efforts[MERGE_HURRIED]);
+    b->rc = w ? 0 : -ENOMEM;
+    if (w)
+        cold_rows(w, b->times, b->rows, b->columns);
+    for (uint32_t c = 0; c < b->columns && !b->rc; c++)
+        b->rc = cold_put_column(w, b->values + (size_t)c * b->stride);
+    if (!b->rc)
+        b->rc = end_block(&b->stripes);
+}
+
 static int put_rows(struct store *s, uint32_t id, const void *rows, uint32_t count)
 {
     struct set *set = &s->catalog.sets[id];
-    struct block_source source = source_of(s, &set->tail, id);
-    struct stripes x = {0};
+    struct rows_block blocks[DIRECT_BLOCKS] = {0};
     int kept = seal_sort_rows(s, rows, count, set->count);
     if (kept < 0)
         return kept;
-    struct cold_writer *w = stripes_begin_set(&x, &source, &efforts[MERGE_HURRIED]);
-    int rc = w ? 0 : -ENOMEM;
-    if (w)
-        cold_rows(w, s->scratch.times, (uint32_t)kept, set->count);
-    for (uint32_t c = 0; c < set->count && !rc; c++)
-        rc = cold_put_column(w, s->scratch.values + (size_t)c * count);
-    if (!rc)
-        rc = end_block(&x);
-    if (!rc)
-        rc = put_block(s, &x, &set->tail, &set->hot, s->scratch.times[kept - 1]);
-    stripes_free(&x);
+    uint32_t all = (uint32_t)kept, most = direct_rows_of_block(s, id), n = 0;
+    if (most * DIRECT_BLOCKS < all)
+        most = (all + DIRECT_BLOCKS - 1) / DIRECT_BLOCKS;
+    for (uint32_t from = 0; from < all; from += most, n++) {
+        blocks[n] = (struct rows_block){.source = source_of(s, &set->tail, id),
+                                        .times = s->scratch.times + from,
+                                        .values = s->scratch.values + from,
+                                        .stride = count,
+                                        .rows = all - from < most ? all - from : most,
+                                        .columns = set->count};
+        // As if the blocks before were appended.
+        blocks[n].source.sequence_first += n;
+        blocks[n].source.sequence_last += n;
+        blocks[n].source.order += n;
+    }
+    parallel_each(n, encode_rows, blocks);
+    int rc = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct rows_block *b = &blocks[i];
+        rc = rc ? rc : b->rc;
+        if (!rc)
+            rc = put_block(s, &b->stripes, &set->tail, &set->hot, b->times[b->rows - 1]);
+        stripes_free(&b->stripes);
+    }
     return rc;
 }
 
@@ -233,7 +270,7 @@ int direct_rows(struct store *s, uint32_t id, const void *rows, uint32_t count)
 {
     const uint8_t *at = rows;
     int rc = check(s);
-    assert(count && count <= DIRECT_ROWS_MAX);
+    assert(count && count <= DIRECT_BLOCKS * DIRECT_ROWS_MAX);
     if (rc || id >= s->stats.sets)
         return rc ? rc : -EINVAL;
     const struct set *set = &s->catalog.sets[id];

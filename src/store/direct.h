@@ -19,6 +19,7 @@
 enum {
     DIRECT_POINTS_MAX = 1 << 18, // points of one call, as many as a merged block holds
     DIRECT_ROWS_MAX = 8192,
+    DIRECT_BLOCKS = 2,
 };
 
 // Appends 1 to DIRECT_POINTS_MAX points, in any order. Of points of one series and time the last
@@ -30,12 +31,13 @@ enum {
 int direct_points(struct store *s, const struct point_record *points, size_t count,
                   pthread_mutex_t *lock);
 
-// Appends 1 to DIRECT_ROWS_MAX rows of a set. Each row is its time, an int64_t, and then its
-// values. A few dozen rows go through the tail, because a block of so few rows takes more space.
+// Appends 1 to DIRECT_BLOCKS * DIRECT_ROWS_MAX rows of a set. Each row is its time, an int64_t, and
+// then its values. More rows than a block takes become several blocks, which threads encode at the
+// same time. A few dozen rows go through the tail, because a block of so few rows takes more space.
 int direct_rows(struct store *s, uint32_t set, const void *rows, uint32_t count);
 
-// Returns how many rows of a set to pass at a time. The number changes with the bytes that the
-// set's values take.
-uint32_t direct_rows_per_call(const struct store *s, uint32_t set);
+// Returns how many rows of a set a block takes, so pass up to DIRECT_BLOCKS times as many. The
+// number changes with the bytes that the set's values take.
+uint32_t direct_rows_of_block(const struct store *s, uint32_t set);
 
 #endif

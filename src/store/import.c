@@ -29,7 +29,7 @@ struct table {
     // Rows that are not written yet: for each set, and each row, the time and the set's values.
     // Another thread writes `written.rows` meanwhile.
     uint8_t **rows;
-    uint32_t room, waiting, rows_per_call;
+    uint32_t room, waiting, rows_of_block;
     double *values; // values of the current line
     struct behind behind;
     struct written {
@@ -139,7 +139,7 @@ static int define_all(struct store *s, struct table *t, struct str host)
 
 static int make_room(const struct store *s, struct table *t)
 {
-    t->room = DIRECT_ROWS_MAX;
+    t->room = DIRECT_BLOCKS * DIRECT_ROWS_MAX;
     if (t->room > WAITING_VALUES_MAX / t->columns)
         t->room = WAITING_VALUES_MAX / t->columns;
     for (uint32_t i = 0; i < t->set_count; i++) {
@@ -149,7 +149,7 @@ static int make_room(const struct store *s, struct table *t)
         if (!t->rows[i] || !t->written.rows[i])
             return -ENOMEM;
     }
-    t->rows_per_call = direct_rows_per_call(s, t->sets[0]);
+    t->rows_of_block = direct_rows_of_block(s, t->sets[0]);
     return 0;
 }
 _Static_assert((int)WAITING_VALUES_MAX / ((int)IMPORT_COLUMNS_MAX + 1) > 0, "room for a row");
@@ -174,7 +174,7 @@ static int append_waiting(struct store *s, struct table *t)
     t->written = (struct written){t, s, t->rows, t->waiting};
     t->rows = rows;
     t->waiting = 0;
-    t->rows_per_call = direct_rows_per_call(s, t->sets[0]);
+    t->rows_of_block = direct_rows_of_block(s, t->sets[0]);
     behind_begin(&t->behind, write_rows, &t->written);
     return 0;
 }
@@ -188,7 +188,7 @@ static int append_line(struct store *s, struct table *t, int64_t when)
         memcpy(row + sizeof when, t->values + (size_t)i * STORE_SET_SERIES_MAX,
                row_bytes - sizeof when);
     }
-    uint32_t most = t->rows_per_call < t->room ? t->rows_per_call : t->room;
+    uint32_t rows = DIRECT_BLOCKS * t->rows_of_block, most = rows < t->room ? rows : t->room;
     return ++t->waiting >= most ? append_waiting(s, t) : 0;
 }
 

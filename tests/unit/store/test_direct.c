@@ -270,7 +270,7 @@ static void count(double *row, uint64_t *seed)
 static size_t bytes_of_rows(void (*next)(double *, uint64_t *), bool direct)
 {
     static const struct store_options options;
-    static double rows[DIRECT_ROWS_MAX][WIDE + 1];
+    static double rows[DIRECT_BLOCKS * DIRECT_ROWS_MAX][WIDE + 1];
     struct store *s = open_with(&options);
     uint64_t seed = 9;
     uint32_t metric = metric_named(s, "m"), ids[WIDE], set, used = 0;
@@ -286,7 +286,7 @@ static size_t bytes_of_rows(void (*next)(double *, uint64_t *), bool direct)
         memcpy(&rows[used++][1], row, sizeof row);
         if (!direct)
             assert_int_equal(store_append_row(s, set, t_ns, row), 0);
-        if (used < direct_rows_per_call(s, set) && i + 1 < LONG)
+        if (used < DIRECT_BLOCKS * direct_rows_of_block(s, set) && i + 1 < LONG)
             continue;
         if (direct)
             assert_int_equal(direct_rows(s, set, rows, used), 0);
@@ -306,6 +306,57 @@ static void takes_the_space_of_a_closed_recording(void **state)
     size_t noise = bytes_of_rows(walk, false), repeats = bytes_of_rows(count, false);
     assert_in_range(bytes_of_rows(walk, true), 0, noise * 103 / 100);
     assert_in_range(bytes_of_rows(count, true), 0, repeats * 103 / 100);
+}
+
+// ---- several blocks of rows ----
+
+enum { TWO_BLOCKS = 12000, TWO_TIMES = 11000 };
+
+// Rows in any order, some with equal times, of which the last one counts.
+static void rows_of_two_blocks(void **state)
+{
+    static const struct store_options options;
+    static double rows[TWO_BLOCKS][3], last[TWO_TIMES][2];
+    struct store *s = open_with(&options);
+    uint64_t seed = test_seed(11);
+    uint32_t metric = metric_named(s, "m"),
+             ids[] = {series_numbered(s, metric, 1), series_numbered(s, metric, 2)}, set;
+    struct store_stats stats;
+    (void)state;
+    assert_int_equal(store_define_set(s, ids, 2, &set), 0);
+    assert_true(direct_rows_of_block(s, set) < TWO_BLOCKS);
+    for (size_t i = 0; i < TWO_TIMES; i++)
+        last[i][0] = last[i][1] = -1;
+    for (size_t i = 0; i < TWO_BLOCKS; i++) {
+        int64_t t_ns = (int64_t)(test_random(&seed) % TWO_TIMES);
+        double value = (double)i;
+        memcpy(&rows[i][0], &t_ns, sizeof t_ns);
+        rows[i][1] = last[t_ns][0] = value;
+        rows[i][2] = last[t_ns][1] = value / 2;
+    }
+    store_get_stats(s, &stats);
+    uint64_t before = stats.merged_values;
+    assert_int_equal(direct_rows(s, set, rows, TWO_BLOCKS), 0);
+    store_get_stats(s, &stats);
+    assert_true(stats.merged_values > before); // not through the tail
+    close_store(s);
+    struct store_reader *r = open_reader();
+    struct store_snapshot *snap = store_snapshot_open(r);
+    for (size_t c = 0; c < 2; c++) {
+        struct points p = points_of(snap, ids[c], INT64_MIN, INT64_MAX);
+        size_t n = 0;
+        for (size_t i = 0; i < TWO_TIMES; i++) {
+            if (last[i][c] < 0)
+                continue;
+            assert_true(n < p.count && p.t[n] == (int64_t)i && p.v[n] == last[i][c]);
+            n++;
+        }
+        assert_int_equal(n, p.count);
+        points_free(&p);
+    }
+    assert_no_damage(r);
+    store_snapshot_close(snap);
+    store_reader_close(r);
 }
 
 // ---- another thread ----
@@ -394,6 +445,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(among_others, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(long_series, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(large_file, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(rows_of_two_blocks, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(beside_definitions, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(takes_the_space_of_a_closed_recording, fixture_setup,
                                         fixture_teardown),
