@@ -22,8 +22,9 @@ def tag_words(tags):
 
 
 class Sonde:
-    """An aggregator that serves a closed recording, which an agent has made."""
+    """`sonde replay` of a closed recording, which an agent has made."""
     live = False
+    command = "replay"
     agent = None
 
     def __init__(self):
@@ -55,7 +56,7 @@ class Sonde:
         with open(os.path.join(self.folder, "token"), "w") as f:
             f.write(TOKEN + "\n")
         os.chmod(f.name, 0o600)
-        self.process = subprocess.Popen([SONDE, "aggregator", f"--port={self.port}", f"--token-file={f.name}", "--", self.folder])
+        self.process = subprocess.Popen([SONDE, self.command, f"--port={self.port}", f"--token-file={f.name}", "--", self.folder])
         give_up = time.monotonic() + 10
         while True:
             try:
@@ -83,8 +84,9 @@ class Sonde:
 
 
 class LiveSonde(Sonde):
-    """An aggregator that serves a recording which the agent still has open."""
+    """A job's server: an aggregator that serves a recording which the agent still has open."""
     live = True
+    command = "aggregator"
 
 
 def evict(folder):

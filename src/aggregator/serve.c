@@ -45,6 +45,7 @@ enum {
 static const int64_t REST_NS = 5 * (int64_t)NS_PER_S;
 static const int64_t IDLE_NS = 60 * (int64_t)NS_PER_S;
 // The account has half of the process's memory limit. If less than this is left, the cache shrinks.
+static const size_t PREPARED_BYTES = 2 << 20;
 static const size_t NEAR_BYTES = 8 << 20;
 static const size_t SLACK_BYTES = 8 << 20; // bytes of freed memory that malloc may keep
 
@@ -67,6 +68,7 @@ struct aggregator {
     struct service service;
     struct server *server;
     struct workers *workers;
+    struct job prepare;
     struct feeds *feeds;
     struct line_protocol telnet;
     struct process_memory_keeper keeper;
@@ -193,6 +195,18 @@ static void drop_caches(void *user)
     process_memory_give_back();
 }
 
+static void prepare(void *user)
+{
+    struct aggregator *g = user;
+    sources_prepare(g->service.reads.sources);
+    process_memory_prepare(PREPARED_BYTES);
+}
+
+static void ignore(void *user)
+{
+    (void)user;
+}
+
 static int start_workers(struct aggregator *g, struct error *e)
 {
     const struct service_limits *limits = &g->service.limits;
@@ -215,6 +229,10 @@ static int start_workers(struct aggregator *g, struct error *e)
     int rc = workers_create(&options, &g->workers, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     g->service.workers = g->workers;
+    // A job's own server starts with the job, and leaves it the processors.
+    g->prepare = (struct job){.run = prepare, .ended = ignore, .user = g, .fd = -1};
+    if (!rc && !g->service.agent_socket.size)
+        workers_put(g->workers, &g->prepare);
     return rc;
 }
 

@@ -331,6 +331,11 @@ void sources_charge(struct sources *s, struct memory_account *account)
     query_cache_charge(s->cache, account);
 }
 
+void sources_prepare(struct sources *s)
+{
+    query_cache_prepare(s->cache);
+}
+
 void sources_drop_caches(struct sources *s)
 {
     query_cache_shrink(s->cache, SIZE_MAX);

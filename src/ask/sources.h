@@ -35,6 +35,9 @@ void sources_destroy(struct sources *s); // call after the last view
 // Charges the caches to the account (query_cache_charge). Call it before the first view.
 void sources_charge(struct sources *s, struct memory_account *account);
 
+// Takes memory for the first requests (query_cache_prepare).
+void sources_prepare(struct sources *s);
+
 // Frees all data that is cached for later requests.
 void sources_drop_caches(struct sources *s);
 

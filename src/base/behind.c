@@ -27,7 +27,7 @@ static void *do_work(void *user)
 void behind_begin(struct behind *b, behind_fn *work, void *user)
 {
     if (!b->started && parallel_processors() > 1)
-        b->started = pthread_create(&b->thread, NULL, do_work, b) == 0;
+        b->started = parallel_start(&b->thread, do_work, b) == 0;
     if (!b->started) {
         b->result = work(user);
         return;

@@ -1,6 +1,5 @@
 #include "base/parallel.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -30,13 +29,34 @@ size_t parallel_processors(void)
     return online > 0 ? (size_t)online : 1;
 }
 
+int parallel_start(pthread_t *out, void *(*run)(void *user), void *user)
+{
+#ifdef __GLIBC__
+    cpu_set_t others;
+    int here = sched_getcpu();
+    if (here >= 0 && here < CPU_SETSIZE && sched_getaffinity(0, sizeof others, &others) == 0) {
+        CPU_CLR((size_t)here, &others);
+        pthread_attr_t attributes;
+        if (CPU_COUNT(&others) > 0 && pthread_attr_init(&attributes) == 0) {
+            int failed = pthread_attr_setaffinity_np(&attributes, sizeof others, &others);
+            if (!failed)
+                failed = pthread_create(out, &attributes, run, user);
+            pthread_attr_destroy(&attributes);
+            if (!failed)
+                return 0;
+        }
+    }
+#endif
+    return pthread_create(out, NULL, run, user);
+}
+
 void parallel_each(size_t count, parallel_fn *work, void *user)
 {
     struct each e = {.count = count, .work = work, .user = user};
     pthread_t threads[PARALLEL_THREADS_MAX];
     size_t processors = parallel_processors(), started = 0;
     while (started + 1 < PARALLEL_THREADS_MAX && started + 1 < count && started + 1 < processors &&
-           pthread_create(&threads[started], NULL, take_pieces, &e) == 0)
+           parallel_start(&threads[started], take_pieces, &e) == 0)
         started++;
     take_pieces(&e);
     while (started > 0)

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -10,6 +11,7 @@
 
 enum { ARENAS = 2 };        // the C library's default is one per thread
 enum { TOP_MAX = 8 << 20 }; // free bytes kept at the end of an arena
+enum { PAGE_BYTES_MIN = 4096 };
 
 void process_memory_set_up(size_t mapped_from_bytes)
 {
@@ -21,6 +23,15 @@ void process_memory_set_up(size_t mapped_from_bytes)
             (int)mapped_from_bytes);
     mallopt(M_TRIM_THRESHOLD, (int)(mapped_from_bytes < TOP_MAX ? mapped_from_bytes : TOP_MAX));
 #endif
+}
+
+void process_memory_prepare(size_t bytes)
+{
+    char *block = malloc(bytes);
+    // volatile: compilers remove a block that nothing reads
+    for (size_t i = 0; block && i < bytes; i += PAGE_BYTES_MIN)
+        *(volatile char *)(block + i) = 0;
+    free(block);
 }
 
 static void read_pages(unsigned long long *resident, unsigned long long *shared)

@@ -22,6 +22,10 @@ enum { PROCESS_MEMORY_MAPPED_SMALL = 1 << 20, PROCESS_MEMORY_MAPPED_SERVER = 16 
 // GNU C library.
 void process_memory_set_up(size_t mapped_from_bytes);
 
+// Takes memory from the system, and frees it in malloc: the next blocks of this thread, or of all
+// threads, cost neither page faults nor system calls.
+void process_memory_prepare(size_t bytes);
+
 // Returns the resident memory without mapped files and shared memory, or 0 if the kernel does not
 // report it.
 size_t process_memory_bytes(void);

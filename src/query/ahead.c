@@ -21,7 +21,7 @@ struct query_ahead {
     const struct query_grid *grid;
     const struct query_selected *series;
     size_t count;
-    bool tried;
+    size_t missed;          // points of the current series that the cache lacked
     uint64_t points_max;    // of each helper
     _Atomic size_t reached; // the series that the query reads
     _Atomic size_t rest;    // helpers have claimed all series from here on
@@ -123,6 +123,7 @@ static void *help(void *user)
 static void reached(void *user, const struct query_selected *series)
 {
     struct query_ahead *a = user;
+    a->missed = 0;
     atomic_store_explicit(&a->reached, (size_t)(series - a->series), memory_order_relaxed);
 }
 
@@ -138,18 +139,18 @@ static bool take_processor(size_t processors)
 static void missed(void *user, size_t points)
 {
     struct query_ahead *a = user;
-    if (a->tried)
+    if (a->helper_count)
         return;
-    a->tried = true;
+    a->missed += points;
     size_t left = a->count - atomic_load(&a->reached) - 1;
-    if (left == 0 || points < POINTS_MIN / left)
+    if (left == 0 || a->missed < POINTS_MIN / left)
         return;
     // What helpers decode has to stay in the cache until the query comes to it.
     a->points_max =
         decoded_limit(a->c->cache) / (2 * HELPERS_MAX * (sizeof(int64_t) + sizeof(double)));
     size_t processors = parallel_processors();
     while (a->helper_count < HELPERS_MAX && take_processor(processors)) {
-        if (pthread_create(&a->helpers[a->helper_count], NULL, help, a) != 0) {
+        if (parallel_start(&a->helpers[a->helper_count], help, a) != 0) {
             atomic_fetch_sub(&helpers_running, 1);
             return;
         }

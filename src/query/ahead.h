@@ -4,8 +4,8 @@
 // read them from the last one on, and put what they decode into the cache (decoded.h), until both
 // meet. So helpers change no answer: the query finds a block in the cache, or decodes it itself.
 //
-// Helpers start at the first block that the cache lacks, if enough points may follow. All queries
-// of the process together have at most as many helpers as it has processors, less one.
+// Helpers start when the cache has lacked so many points of a series that enough may follow. All
+// queries of the process together have at most as many helpers as it has processors, less one.
 #ifndef SONDE_QUERY_AHEAD_H
 #define SONDE_QUERY_AHEAD_H
 

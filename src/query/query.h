@@ -187,6 +187,9 @@ struct query_limits {
 // Thread-safe. Returns 0 or -ENOMEM.
 int query_cache_create(size_t limit_bytes, struct query_cache **out);
 void query_cache_destroy(struct query_cache *c);
+// Takes memory for the first queries, so that they need not wait for it: 4 MiB, if the limit of the
+// cache is 32 MiB or more. Any thread may call it.
+void query_cache_prepare(struct query_cache *c);
 size_t query_cache_bytes(struct query_cache *c); // in use
 
 // Counts the cache's memory in the account, which also calls it to make room. Call it once, before

@@ -23,7 +23,8 @@ enum {
     LANES = 16,
     GROUP = 512,      // numbers in a full group
     PARTIAL_SUMS = 8, // value i of a column is added to partial sum i mod 8
-    WORD_BYTES = LANES * 4
+    WORD_BYTES = LANES * 4,
+    TOKENS = 32, // are added at a time
 };
 
 static inline size_t group_bytes(size_t n, unsigned width)
@@ -41,6 +42,8 @@ struct codec_scale {
     double rest;    // …and the error of the inverse
     bool divide;
 };
+
+typedef uint64_t number __attribute__((may_alias)); // in memory that will hold doubles
 
 struct codec_sums {
     double sum[PARTIAL_SUMS], squares[PARTIAL_SUMS], min[PARTIAL_SUMS], max[PARTIAL_SUMS];
@@ -79,6 +82,11 @@ struct codec_kernels {
     // = *carry += u.
     void (*prefix32)(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry);
     void (*prefix64)(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t *carry);
+    // Adds the numbers of n dense tokens of a table to q, or subtracts them (sign: all bits set).
+    // `low` has the low bits of all tokens. Stops before TOKENS tokens that it cannot add; returns
+    // the number of those added, a multiple of TOKENS.
+    size_t (*add_tokens)(const uint8_t *tokens, size_t n, const uint8_t *low, size_t low_size,
+                         unsigned width, uint64_t sign, number *q);
     // Converts whole numbers to values. q has room up to the next multiple of LANES and is
     // overwritten.
     void (*values32)(uint32_t *q, size_t n, struct codec_walk *walk, double *out);

@@ -8,6 +8,7 @@
 
 #include "store/codec_loops_pack.h"
 #include "store/codec_loops_prefix.h"
+#include "store/codec_loops_tokens.h"
 #include "store/codec_loops_values.h"
 
 static inline __attribute__((always_inline)) size_t integers_as(const double *restrict v, size_t n,
@@ -121,12 +122,12 @@ static void accumulate(const double *restrict v, size_t n, struct codec_sums *re
     size_t numbers = 0;
     for (; i + PARTIAL_SUMS <= n; i += PARTIAL_SUMS) {
         __m512d x = _mm512_loadu_pd(v + i);
-        __mmask8 number = _mm512_cmp_pd_mask(x, x, _CMP_ORD_Q);
-        numbers += (unsigned)__builtin_popcount(number);
+        __mmask8 valid = _mm512_cmp_pd_mask(x, x, _CMP_ORD_Q);
+        numbers += (unsigned)__builtin_popcount(valid);
         min = _mm512_min_pd(x, min);
         max = _mm512_max_pd(x, max);
-        sum = _mm512_mask_add_pd(sum, number, sum, x);
-        squares = _mm512_mask_add_pd(squares, number, squares, _mm512_mul_pd(x, x));
+        sum = _mm512_mask_add_pd(sum, valid, sum, x);
+        squares = _mm512_mask_add_pd(squares, valid, squares, _mm512_mul_pd(x, x));
     }
     s->nans += i - numbers;
     _mm512_storeu_pd(s->sum, sum);
@@ -145,11 +146,11 @@ static void accumulate(const double *restrict v, size_t n, struct codec_sums *re
     for (; i + PARTIAL_SUMS <= n; i += PARTIAL_SUMS)
         for (size_t half = 0; half < 2; half++) {
             __m256d x = _mm256_loadu_pd(v + i + half * 4);
-            __m256d number = _mm256_cmp_pd(x, x, _CMP_ORD_Q);
-            numbers += (unsigned)__builtin_popcount((unsigned)_mm256_movemask_pd(number));
+            __m256d valid = _mm256_cmp_pd(x, x, _CMP_ORD_Q);
+            numbers += (unsigned)__builtin_popcount((unsigned)_mm256_movemask_pd(valid));
             min[half] = _mm256_min_pd(x, min[half]);
             max[half] = _mm256_max_pd(x, max[half]);
-            x = _mm256_and_pd(x, number);
+            x = _mm256_and_pd(x, valid);
             sum[half] = _mm256_add_pd(sum[half], x);
             squares[half] = _mm256_add_pd(squares[half], _mm256_mul_pd(x, x));
         }
@@ -171,6 +172,7 @@ const struct codec_kernels KERNELS = {
     .unpack = unpack,
     .prefix32 = prefix32,
     .prefix64 = prefix64,
+    .add_tokens = add_tokens,
     .values32 = values32,
     .values64 = values64,
     .integers = integers,

@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-typedef uint64_t number __attribute__((may_alias)); // for memory that will hold doubles
-
 struct column {
     const uint8_t *stream[STREAMS]; // the start of the column's part of each stream
     size_t extras;
@@ -252,54 +250,20 @@ static inline uint64_t signed_number(uint64_t z, uint64_t sign)
     return ((uint64_t)unzigzag(z) ^ sign) - sign;
 }
 
-enum { SHORT_RUN = 32 };
-
-static bool all_short(const uint8_t *tokens)
-{
-    unsigned long_ones = 0;
-    for (size_t i = 0; i < SHORT_RUN; i++)
-        long_ones |= tokens[i] >= TOKEN_LONG;
-    return long_ones == 0;
-}
-
-// Handles the common case of a dense column: a run of one-byte tokens from token i on, whose low
-// bits do not reach the end of the stream. Returns false in other cases.
-static bool add_short_run(const struct column *c, size_t i, size_t low_size, uint64_t sign,
-                          number *restrict q)
-{
-    const uint8_t *tokens = c->stream[DENSE] + i, *low = c->stream[LOW];
-    unsigned width = c->low;
-    if ((width > 0 && (i + SHORT_RUN) * width / 8 + 8 > low_size) || !all_short(tokens))
-        return false;
-    if (width == 0) {
-        for (size_t j = 0; j < SHORT_RUN; j++)
-            q[j] += signed_number(tokens[j], sign);
-        return true;
-    }
-    uint64_t mask = (UINT64_C(1) << width) - 1;
-    for (size_t j = 0; j < SHORT_RUN; j++) {
-        size_t at = (i + j) * width;
-        uint64_t z = (uint64_t)tokens[j] << width | (load_u64(low + at / 8) >> at % 8 & mask);
-        q[j] += signed_number(z, sign);
-    }
-    return true;
-}
-
 static bool add_dense(const struct column *c, uint64_t sign, struct bytes *extras, number *q)
 {
-    const uint8_t *tokens = c->stream[DENSE];
+    const uint8_t *tokens = c->stream[DENSE], *low = c->stream[LOW];
     size_t low_size = low_bytes(c->count, c->low);
-    for (size_t i = 0; i < c->count;) {
-        if (i + SHORT_RUN <= c->count && add_short_run(c, i, low_size, sign, q + i)) {
-            i += SHORT_RUN;
-            continue;
-        }
-        for (size_t end = i + SHORT_RUN < c->count ? i + SHORT_RUN : c->count; i < end; i++) {
+    for (size_t i = 0; i < c->count;) { // i is a multiple of TOKENS
+        size_t at = i / 8 * c->low;
+        i += codec_kernels()->add_tokens(tokens + i, c->count - i, c->low ? low + at : NULL,
+                                         low_size - at, c->low, sign, q + i);
+        for (size_t end = i + TOKENS < c->count ? i + TOKENS : c->count; i < end; i++) {
             uint64_t z;
             if (!read_token(tokens[i], extras, &z))
                 return false;
             if (c->low > 0)
-                z = z << c->low | low_bits(c->stream[LOW], low_size, i * c->low, c->low);
+                z = z << c->low | low_bits(low, low_size, i * c->low, c->low);
             q[i] += signed_number(z, sign);
         }
     }

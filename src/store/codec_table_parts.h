@@ -28,7 +28,7 @@
 // (other orders) on. The sparse form stores only numbers other than 0, as z - 1, each after its gap
 // (the number of skipped zeros). A number's lowest `low` bits go to LOW, lowest first, each column
 // starting at a byte; the rest is a token in CHANGES or DENSE. Gaps are tokens in GAPS. A token
-// below 192 is one byte; otherwise the byte is 191 + k, and the number less 192 follows in EXTRAS,
+// below 120 is one byte; otherwise the byte is 119 + k, and the number less 120 follows in EXTRAS,
 // in k bytes, lowest first. In EXTRAS the bytes of a gap precede those of the change after it.
 //
 // Misses (values that are not whole) are in RAW: their positions as u16, then their 8 bytes each.

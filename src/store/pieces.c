@@ -61,8 +61,7 @@ static bool in_range(const struct store_cursor *c, int64_t first_ns, int64_t las
 
 // ---- Visiting ----
 
-// Returns the index of the first ordered block with data at or after from_ns.
-static size_t stream_start(const struct block_list *l, int64_t from_ns)
+size_t block_list_from(const struct block_list *l, int64_t from_ns)
 {
     size_t i;
     SEARCH_FIRST(i, l->count, l->ranges[i].last_ns >= from_ns);
@@ -122,7 +121,7 @@ static int visit_blocks(struct store_cursor *c, struct block_list list, uint32_t
 {
     if (list.ordered && c->streams && !c->stream.list.count) {
         c->stream =
-            (struct stream){list, stream_start(&list, c->from_ns), stream_end(&list, c->to_ns), id};
+            (struct stream){list, block_list_from(&list, c->from_ns), stream_end(&list, c->to_ns), id};
         return 0;
     }
     for (size_t i = list.ordered ? stream_end(&list, c->to_ns) : list.count; i-- > 0;) {

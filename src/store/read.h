@@ -72,6 +72,18 @@ void store_overflow_close(struct store_overflow *o);            // after its sna
 // them again. Call it before the first cursor.
 void store_snapshot_overflow(struct store_snapshot *s, struct store_overflow *o);
 
+// Requests blocks from the disk and does not wait for them, so that cursors need not wait for one
+// after the other: those with points in the range, and of a block that fits into one bucket only
+// what its summary needs.
+struct store_request {
+    int64_t from_ns, to_ns;
+    int64_t bucket_ns; // 0: every point is needed
+    size_t bytes_left; // requests no more
+    const void *last;  // NULL at first
+};
+// Returns false if it requests no more.
+bool store_request_series(struct store_request *q, struct store_snapshot *s, uint32_t series);
+
 // The version increases with every append. If two versions are equal, no data were added between
 // them.
 uint64_t store_snapshot_version(const struct store_snapshot *s);

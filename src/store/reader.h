@@ -152,6 +152,8 @@ struct block_list {
     size_t count;
     bool ordered; // each block begins after the end of the block before
 };
+// Returns the index of the first ordered block with data at or after from_ns.
+size_t block_list_from(const struct block_list *l, int64_t from_ns);
 
 struct view {
     unsigned refs; // protected by the reader's mutex

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { BLOCKS = 65536, BLOCK_BYTES = 1000, PAGES_BETWEEN = 16, SLACK_BYTES = 8 << 20 };
@@ -97,6 +98,28 @@ static void memory_above_the_bound_is_returned_at_once(void **state)
         free(blocks[i]);
 }
 
+static long page_faults(void)
+{
+    struct rusage use;
+    assert_int_equal(getrusage(RUSAGE_SELF, &use), 0);
+    return use.ru_minflt;
+}
+
+static void prepared_memory_costs_no_page_faults(void **state)
+{
+    (void)state;
+    enum { HALF = 2 << 20 };
+    process_memory_give_back();
+    process_memory_prepare(2 * HALF);
+    long before = page_faults();
+    void *blocks_of_two_sizes[] = {malloc(HALF), malloc(HALF / 2)};
+    assert_non_null(memset(blocks_of_two_sizes[0], 1, HALF));
+    assert_non_null(memset(blocks_of_two_sizes[1], 1, HALF / 2));
+    assert_true(page_faults() - before < 16);
+    free(blocks_of_two_sizes[0]);
+    free(blocks_of_two_sizes[1]);
+}
+
 int main(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -106,6 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_freed_between_live_blocks_is_returned),
         cmocka_unit_test(a_peak_of_use_does_not_raise_the_bound_for_good),
-        cmocka_unit_test(memory_above_the_bound_is_returned_at_once)};
+        cmocka_unit_test(memory_above_the_bound_is_returned_at_once),
+        cmocka_unit_test(prepared_memory_costs_no_page_faults)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,6 +136,54 @@ static void cached_points_count_against_the_account(void **state)
     world_free(w);
 }
 
+// Prepared memory counts, is used first, and is freed first.
+static void prepared_memory_is_used_and_freed(void **state)
+{
+    (void)state;
+    struct world *w = make_hosts();
+    enum { PREPARED = 4 << 20 };
+    struct query_cache *cache = cache_of(64 << 20);
+    struct memory_account account = {.limit_bytes = 64 << 20};
+    query_cache_charge(cache, &account);
+    query_cache_prepare(cache);
+    assert_int_equal(query_cache_bytes(cache), PREPARED);
+    assert_int_equal(memory_account_held(&account), PREPARED);
+    struct query_limits with = {.cache = cache};
+    for (int i = 0; i < 2; i++) {
+        struct asked kept = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &with),
+                     plain = ask_with(w, "none:10s-avg:m", T, T + SECONDS, NULL);
+        assert_same(&kept, &plain, "prepared");
+        asked_free(&kept);
+        asked_free(&plain);
+        assert_int_equal(query_cache_bytes(cache), PREPARED);
+    }
+    uint64_t before = world_decoded(w);
+    query_cache_shrink(cache, 1); // the other half
+    assert_int_equal(query_cache_bytes(cache), PREPARED / 2);
+    struct asked again = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &with);
+    asked_free(&again);
+    assert_int_equal(world_decoded(w), before);
+    query_cache_shrink(cache, SIZE_MAX);
+    assert_int_equal(query_cache_bytes(cache), 0);
+    assert_int_equal(memory_account_held(&account), 0);
+    query_cache_destroy(cache);
+    // A small cache, or an account without room, gets none.
+    cache = cache_of(31 << 20);
+    query_cache_prepare(cache);
+    assert_int_equal(query_cache_bytes(cache), 0);
+    query_cache_destroy(cache);
+    cache = cache_of(64 << 20);
+    account = (struct memory_account){.limit_bytes = 34 << 20};
+    query_cache_charge(cache, &account);
+    assert_true(memory_account_take(&account, 33 << 20));
+    query_cache_prepare(cache);
+    assert_int_equal(query_cache_bytes(cache), 0);
+    assert_int_equal(memory_account_held(&account), 33 << 20);
+    memory_account_give(&account, 33 << 20);
+    query_cache_destroy(cache);
+    world_free(w);
+}
+
 static int64_t zeros_t[10000];
 static double zeros_v[10000];
 
@@ -308,6 +356,7 @@ int main(void)
         cmocka_unit_test(cached_points_are_not_decoded_again),
         cmocka_unit_test(answers_do_not_depend_on_the_cache),
         cmocka_unit_test(cached_points_count_against_the_account),
+        cmocka_unit_test(prepared_memory_is_used_and_freed),
         cmocka_unit_test(the_oldest_goes_first),
         cmocka_unit_test(the_oldest_chunk_goes_first),
         cmocka_unit_test(equal_time_stamps_are_kept_once),

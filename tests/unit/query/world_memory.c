@@ -139,6 +139,12 @@ struct store_snapshot *store_snapshot_beside(const struct store_snapshot *s)
     return NULL;
 }
 
+bool store_request_series(struct store_request *q, struct store_snapshot *s, uint32_t series)
+{
+    (void)q, (void)s, (void)series;
+    return false;
+}
+
 void store_snapshot_close(struct store_snapshot *s)
 {
     (void)s;

@@ -121,6 +121,64 @@ static size_t cached_bytes(int fd, size_t size)
     return cached;
 }
 
+struct asked {
+    int64_t from, to, bucket_ns;
+    size_t most;
+};
+
+// Requests the blocks of the window for all series, and returns how many bytes of the limit are
+// left.
+static size_t request_window(struct store_snapshot *s, struct asked a)
+{
+    struct store_request q = {
+        .from_ns = a.from, .to_ns = a.to, .bucket_ns = a.bucket_ns, .bytes_left = a.most};
+    forget_requests();
+    for (uint32_t id = 0; id < COLUMNS; id++)
+        assert_true(store_request_series(&q, s, id) == (q.bytes_left > 0));
+    return q.bytes_left;
+}
+
+// What a query reads is requested before it reads, if it decodes the blocks; otherwise only their
+// directories are.
+static void the_blocks_of_a_window_are_requested_at_once(void **state)
+{
+    (void)state;
+    write_noise();
+    uint64_t seed = test_seed(29);
+    for (unsigned i = 0; i < 20 * test_rounds(); i++) {
+        struct store_reader *r = open_reader();
+        struct store_snapshot *s = store_snapshot_open(r);
+        int64_t from = 1000 * (int64_t)(test_random(&seed) % (ROWS - WINDOW)),
+                to = from + 1000 * WINDOW;
+        size_t most = 16 << 20, left = request_window(s, (struct asked){from, to, 0, most});
+        uint64_t all = requested;
+        assert_in_range(all, COLUMNS * WINDOW * sizeof(double), 2 << 20);
+        assert_in_range(most - left, COLUMNS * WINDOW * sizeof(double), all);
+        for (uint32_t id = 0; id < COLUMNS; id++) {
+            struct points p = points_of(s, id, from, to);
+            points_free(&p);
+        }
+        // One byte more is the end of the file, which shows whether it was truncated.
+        assert_in_range(requested, all, all + 1);
+        assert_true(request_window(s, (struct asked){from, to, 0, most}) == most);
+        assert_int_equal(requested, 0); // they have been read
+        store_snapshot_close(s);
+        store_reader_close(r);
+    }
+    struct store_reader *r = open_reader();
+    struct store_snapshot *s = store_snapshot_open(r);
+    size_t most = 64 << 20;
+    assert_true(most - request_window(s, (struct asked){0, 1000 * ROWS, INT64_MAX, most}) <
+                64 << 10);
+    assert_true(request_window(s, (struct asked){-100, -1, 0, most}) == most);
+    assert_true(request_window(s, (struct asked){1000 * ROWS, 2000 * ROWS, 0, most}) == most);
+    assert_int_equal(requested, 0);
+    assert_int_equal(request_window(s, (struct asked){0, 1000 * ROWS, 0, 1000}), 0);
+    assert_true(requested > 1000 && requested < 1 << 20);
+    store_snapshot_close(s);
+    store_reader_close(r);
+}
+
 static void a_window_reads_only_its_blocks(void **state)
 {
     (void)state;
@@ -154,6 +212,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(distant_blocks_are_requested_alone),
         cmocka_unit_test(the_beginning_of_a_run_is_requested),
+        cmocka_unit_test_setup_teardown(the_blocks_of_a_window_are_requested_at_once, fixture_setup,
+                                        fixture_teardown),
         cmocka_unit_test_setup_teardown(a_window_reads_only_its_blocks, fixture_setup,
                                         fixture_teardown),
     };
