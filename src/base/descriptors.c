@@ -1,10 +1,27 @@
 #include "base/descriptors.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+void descriptors_prepare(int count)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < (rlim_t)count)
+        count = (int)limit.rlim_cur;
+    // The copy of any open descriptor will do.
+    for (int from = 0; from < 3; from++) {
+        int fd = fcntl(from, F_DUPFD_CLOEXEC, count - 1);
+        if (fd < 0)
+            continue;
+        close(fd);
+        return;
+    }
+}
 
 // Large enough for DESCRIPTORS_MAX, and aligned for the first header.
 union control {

@@ -1,10 +1,17 @@
-// descriptors.h - passes descriptors to another process, with a message over a Unix socket
-// (SCM_RIGHTS).
+// descriptors.h - room for descriptors; passes them to another process, with a message over a Unix
+// socket (SCM_RIGHTS).
 #ifndef SONDE_BASE_DESCRIPTORS_H
 #define SONDE_BASE_DESCRIPTORS_H
 
 #include <stddef.h>
 #include <sys/types.h>
+
+// Makes room for `count` descriptors, if the process may have so many. Linux enlarges the table in
+// steps, at 64 descriptors for the first time. If the process has threads by then, the open that
+// needs the room waits for all processors (synchronize_rcu), some 10 ms. So call it before the
+// first thread starts.
+enum { DESCRIPTORS_USUAL = 1024 }; // of a program that serves others
+void descriptors_prepare(int count);
 
 enum { DESCRIPTORS_MAX = 8 }; // descriptors in one message
 

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "agent/agent.h"
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/process_memory.h"
 #include "launch/job.h"
@@ -24,6 +25,7 @@ int command_agent(const struct options *o)
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde agent");
 
     process_memory_set_up(PROCESS_MEMORY_MAPPED_SMALL);
+    descriptors_prepare(DESCRIPTORS_USUAL);
 
     // In a job's folder, job.json provides the meta of the file.
     char path[FOLDER_PATH_MAX];

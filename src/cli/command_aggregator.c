@@ -3,6 +3,7 @@
 #include "client/run_description.h"
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/process_memory.h"
 #include "collect/collect.h"
@@ -17,6 +18,7 @@ int command_aggregator(const struct options *o)
     char token[TOKEN_TEXT_MAX];
     int control_fd = options_int(o, OPT_CONTROL_FD);
     process_memory_set_up(PROCESS_MEMORY_MAPPED_SERVER);
+    descriptors_prepare(DESCRIPTORS_USUAL);
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde aggregator");
     if (control_fd >= 0)
         fcntl(control_fd, F_SETFD, FD_CLOEXEC);

@@ -5,6 +5,7 @@
 #include "collect/collect.h"
 
 #include "base/array.h"
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/process_memory.h"
 
@@ -62,6 +63,7 @@ int serve_recordings(const struct options *o, serve_ready_fn *ready, void *user)
         status = serve_token(o, token, &e);
     if (status == 0) {
         process_memory_set_up(PROCESS_MEMORY_MAPPED_SERVER);
+        descriptors_prepare(DESCRIPTORS_USUAL);
         struct aggregator_options replay = {
             .paths = paths ? paths : (const char *const *)found.paths,
             .path_count = count,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -104,10 +105,41 @@ static void more_than_the_process_may_have(void **state)
     descriptors_close(got, count);
 }
 
+// Returns the size of this process's table.
+static int table_size(void)
+{
+    char line[128];
+    int size = 0;
+    FILE *f = fopen("/proc/self/status", "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f) && sscanf(line, "FDSize: %d", &size) != 1)
+        ;
+    fclose(f);
+    return size;
+}
+
+static void the_table_has_room(void **state)
+{
+    (void)state;
+    struct rlimit old, small;
+    int before = lowest_free();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    small = old;
+    small.rlim_cur = 200;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &small), 0);
+    descriptors_prepare(1000);
+    assert_in_range(table_size(), 200, 300);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    descriptors_prepare(1000);
+    assert_true(table_size() >= 1000);
+    assert_int_equal(lowest_free(), before);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_table_has_room),
         CASE(any_number_of_descriptors_arrives),
         CASE(a_message_without_descriptors_arrives),
         CASE(more_than_the_process_may_have),
