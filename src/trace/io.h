@@ -98,7 +98,7 @@ void io_closed(struct io_cells *mount, uint64_t begin);
 // process ends or becomes another program.
 void io_forget_range(unsigned from, unsigned to);
 
-// Called after the program itself has called fstat.
-void io_learn(int fd, const struct stat *info);
+// Called after the program itself has called fstat, with what it says.
+void io_learn(int fd, dev_t device, ino_t inode, mode_t mode);
 
 #endif

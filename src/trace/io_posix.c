@@ -227,7 +227,7 @@ WRAPPER int fstat(int fd, struct stat *info)
     NEXT(fstat)
     int result = next ? next(fd, info) : fstatat(fd, "", info, AT_EMPTY_PATH);
     if (result == 0)
-        io_learn(fd, info);
+        io_learn(fd, info->st_dev, info->st_ino, info->st_mode);
     return result;
 }
 
@@ -235,11 +235,8 @@ WRAPPER int fstat64(int fd, struct stat64 *info)
 {
     NEXT(fstat64)
     int result = next ? next(fd, info) : fstatat64(fd, "", info, AT_EMPTY_PATH);
-    if (result == 0) {
-        struct stat same = {
-            .st_dev = info->st_dev, .st_ino = info->st_ino, .st_mode = info->st_mode};
-        io_learn(fd, &same);
-    }
+    if (result == 0)
+        io_learn(fd, info->st_dev, info->st_ino, info->st_mode);
     return result;
 }
 
