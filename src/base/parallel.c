@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 struct each {
@@ -20,10 +21,16 @@ static void *take_pieces(void *user)
     return NULL;
 }
 
+// Finds the processors that the first thread may use: of the others, parallel_start restricts some.
+static bool find_allowed(cpu_set_t *out)
+{
+    return sched_getaffinity(getpid(), sizeof *out, out) == 0;
+}
+
 size_t parallel_processors(void)
 {
     cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+    if (find_allowed(&allowed))
         return (size_t)CPU_COUNT(&allowed);
     long online = sysconf(_SC_NPROCESSORS_ONLN); // too many processors for a cpu_set_t
     return online > 0 ? (size_t)online : 1;
@@ -34,7 +41,7 @@ int parallel_start(pthread_t *out, void *(*run)(void *user), void *user)
 #ifdef __GLIBC__
     cpu_set_t others;
     int here = sched_getcpu();
-    if (here >= 0 && here < CPU_SETSIZE && sched_getaffinity(0, sizeof others, &others) == 0) {
+    if (here >= 0 && here < CPU_SETSIZE && find_allowed(&others)) {
         CPU_CLR((size_t)here, &others);
         pthread_attr_t attributes;
         if (CPU_COUNT(&others) > 0 && pthread_attr_init(&attributes) == 0) {

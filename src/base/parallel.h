@@ -10,7 +10,7 @@ enum { PARALLEL_THREADS_MAX = 4 };
 // The number of processors that this process may use; at least 1.
 size_t parallel_processors(void);
 
-// Starts a thread beside the caller, which goes on computing: on any processor that the caller may
+// Starts a thread beside the caller, which goes on computing: on any processor that the process may
 // use except the caller's present one, if there is another. If caches are not shared, Linux starts
 // and wakes threads on the processor of the thread that starts or wakes them, although others are
 // idle; then one of the two waits for some 3 ms. Returns like pthread_create.

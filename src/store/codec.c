@@ -40,7 +40,8 @@ static const struct codec_kernels *best_kernels(void)
     __builtin_cpu_init();
 #if defined SONDE_AVX512_KERNELS
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512cd"))
         return &codec_kernels_avx512;
 #endif
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))

@@ -25,6 +25,7 @@ enum {
     PARTIAL_SUMS = 8, // value i of a column is added to partial sum i mod 8
     WORD_BYTES = LANES * 4,
     TOKENS = 32, // are added at a time
+    MARKS = 64,  // numbers whose costs are added up at a time
 };
 
 static inline size_t group_bytes(size_t n, unsigned width)
@@ -71,6 +72,11 @@ struct codec_walk {
     struct codec_scale scale;
 };
 
+// What MARKS changes of a series cost in bits: by themselves, and less or more another series.
+struct change_costs {
+    uint64_t own, less, more;
+};
+
 struct codec_kernels {
     const char *name;
     // Packs n numbers below 2^width; q is padded with zeros to a multiple of LANES. width 0..32, n
@@ -87,6 +93,8 @@ struct codec_kernels {
     // the number of those added, a multiple of TOKENS.
     size_t (*add_tokens)(const uint8_t *tokens, size_t n, const uint8_t *low, size_t low_size,
                          unsigned width, uint64_t sign, number *q);
+    // Adds the costs of MARKS numbers to *sum (change_cost).
+    void (*change_costs)(const int64_t *q, const int64_t *other, struct change_costs *sum);
     // Converts whole numbers to values. q has room up to the next multiple of LANES and is
     // overwritten.
     void (*values32)(uint32_t *q, size_t n, struct codec_walk *walk, double *out);

@@ -6,6 +6,7 @@
 // because a sum must not depend on whether the machine has a fused multiply-add.
 #include "store/codec_kernels.h"
 
+#include "store/codec_loops_costs.h"
 #include "store/codec_loops_pack.h"
 #include "store/codec_loops_prefix.h"
 #include "store/codec_loops_tokens.h"
@@ -173,6 +174,7 @@ const struct codec_kernels KERNELS = {
     .prefix32 = prefix32,
     .prefix64 = prefix64,
     .add_tokens = add_tokens,
+    .change_costs = change_costs,
     .values32 = values32,
     .values64 = values64,
     .integers = integers,

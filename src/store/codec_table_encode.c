@@ -198,12 +198,6 @@ static void choose(struct column *c, int64_t *x, int64_t *spare)
 
 // ---- Step 3: references
 
-// Returns the cost of a change in bits: about that of its gap, and twice its length.
-static inline uint64_t change_cost(int64_t v)
-{
-    return v == 0 ? 0 : 5 + 2 * bit_length(size_of(v));
-}
-
 static size_t words_of(const struct column *c)
 {
     return (c->from->n + 63) / 64;
@@ -224,6 +218,24 @@ static size_t measure(const int64_t *q, size_t n, uint64_t *marks, uint64_t *cos
     return changes;
 }
 
+// Adds the costs of the changes of `other` from place `at` on.
+static void add_costs_of(const int64_t *q, const struct column *other, size_t at, uint64_t marks,
+                         struct change_costs *sum)
+{
+    const int64_t *x = q + at, *y = other->q + at;
+    // A number that is 0 in the other series changes no cost.
+    if (at + MARKS <= other->from->n && __builtin_popcountll(marks) >= MARKS / 8) {
+        codec_kernels()->change_costs(x, y, sum);
+        return;
+    }
+    for (uint64_t left = marks; left != 0; left &= left - 1) {
+        int k = __builtin_ctzll(left);
+        sum->own += change_cost(x[k]);
+        sum->less += change_cost(difference(x[k], y[k]));
+        sum->more += change_cost((int64_t)((uint64_t)x[k] + (uint64_t)y[k]));
+    }
+}
+
 // Computes the cost of q after subtracting (0) or adding (1) the series of `other`. Most pairs of
 // columns are unrelated, and some changes are enough to show it. Then both returned costs are too
 // high; they cover only these changes.
@@ -231,18 +243,15 @@ static void difference_costs(const int64_t *q, uint64_t own_cost, const struct c
                              uint64_t cost[2])
 {
     size_t changes = 0;
-    cost[0] = cost[1] = own_cost;
+    struct change_costs sum = {0};
     for (size_t w = 0; w < words_of(other); w++) {
-        if (changes >= CHANGES_LOOKED_AT && cost[0] > own_cost && cost[1] > own_cost)
-            return;
+        if (changes >= CHANGES_LOOKED_AT && sum.less > sum.own && sum.more > sum.own)
+            break;
         changes += (size_t)__builtin_popcountll(other->marks[w]);
-        for (uint64_t left = other->marks[w]; left != 0; left &= left - 1) {
-            size_t k = w * 64 + (size_t)__builtin_ctzll(left);
-            uint64_t before = change_cost(q[k]);
-            cost[0] += change_cost(difference(q[k], other->q[k])) - before;
-            cost[1] += change_cost((int64_t)((uint64_t)q[k] + (uint64_t)other->q[k])) - before;
-        }
+        add_costs_of(q, other, w * MARKS, other->marks[w], &sum);
     }
+    cost[0] = own_cost + sum.less - sum.own;
+    cost[1] = own_cost + sum.more - sum.own;
 }
 
 static size_t common_changes(const uint64_t *a, const uint64_t *b, size_t words)

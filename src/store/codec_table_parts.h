@@ -77,6 +77,12 @@ static inline uint64_t size_of(int64_t v)
     return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
 }
 
+// Returns the cost of a change in bits: about that of its gap, and twice its length.
+static inline uint64_t change_cost(int64_t v)
+{
+    return v == 0 ? 0 : 5 + 2 * bit_length(size_of(v));
+}
+
 static inline int64_t difference(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a - (uint64_t)b);

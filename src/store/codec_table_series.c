@@ -8,6 +8,7 @@
 
 enum {
     CENTRE_SAMPLES = 255,
+    SORTED_BYTES_MAX = 4,
     LOW_BITS_FROM = 6, // low bits are cut off only from numbers of at least this mean length
     LOW_BITS_TRIED = 6,
     LOW_BITS_SAMPLES = 768, // number of numbers on which cutting low bits off is tried
@@ -131,9 +132,7 @@ struct cost codec_form_of(const int64_t *q, size_t from, size_t n, bool *dense, 
 
 // ---- Whole numbers to a series
 
-// Sorts with Shell's algorithm, because for so few numbers the calls of qsort would take most of
-// the time.
-static void sort_samples(int64_t *samples, size_t count)
+static void sort_far_samples(int64_t *samples, size_t count)
 {
     static const size_t gaps[] = {57, 23, 10, 4, 1};
     for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++)
@@ -144,6 +143,35 @@ static void sort_samples(int64_t *samples, size_t count)
                 samples[at] = samples[at - gaps[g]];
             samples[at] = v;
         }
+}
+
+// Sorts by the bytes in which the numbers differ, the lowest first; or with Shell's algorithm if
+// those are many. The calls of qsort would take most of the time.
+static void sort_samples(int64_t *samples, size_t count)
+{
+    int64_t spare[CENTRE_SAMPLES], low = samples[0], high = samples[0];
+    for (size_t i = 1; i < count; i++) {
+        low = samples[i] < low ? samples[i] : low;
+        high = samples[i] > high ? samples[i] : high;
+    }
+    uint64_t range = (uint64_t)high - (uint64_t)low;
+    if (range >> 8 * SORTED_BYTES_MAX) {
+        sort_far_samples(samples, count);
+        return;
+    }
+    for (unsigned shift = 0; range >> shift; shift += 8) {
+        uint8_t places[256] = {0}, place = 0; // at most CENTRE_SAMPLES
+        for (size_t i = 0; i < count; i++)
+            places[((uint64_t)samples[i] - (uint64_t)low) >> shift & 255]++;
+        for (size_t i = 0; i < 256; i++) {
+            uint8_t here = places[i];
+            places[i] = place;
+            place = (uint8_t)(place + here);
+        }
+        for (size_t i = 0; i < count; i++)
+            spare[places[((uint64_t)samples[i] - (uint64_t)low) >> shift & 255]++] = samples[i];
+        memcpy(samples, spare, count * sizeof *samples);
+    }
 }
 
 // Returns the most frequent number of a sample, or else the median of the sample.

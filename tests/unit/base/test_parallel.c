@@ -57,6 +57,35 @@ static void a_thread_starts_beside_its_creator(void **state)
         start(true);
 }
 
+static void *start_another(void *user)
+{
+    pthread_t thread;
+    assert_int_equal(parallel_processors(), CPU_COUNT(&allowed));
+    assert_int_equal(parallel_start(&thread, look, user), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return user;
+}
+
+// A thread that may use only some processors starts threads on the others.
+static void threads_start_threads(void **state)
+{
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    if (CPU_COUNT(&allowed) < 2)
+        skip();
+    asked = refused = 0;
+    for (int i = 0; i < STARTS; i++) {
+        pthread_t thread;
+        bool ran = false;
+        assert_int_equal(parallel_start(&thread, start_another, &ran), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_true(ran);
+    }
+#ifdef __GLIBC__
+    assert_int_equal(asked, 2 * STARTS);
+#endif
+}
+
 static void with_one_processor_it_starts_there(void **state)
 {
     (void)state;
@@ -92,6 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_starts_beside_its_creator),
+        cmocka_unit_test(threads_start_threads),
         cmocka_unit_test(with_one_processor_it_starts_there),
         cmocka_unit_test(each_piece_is_done_once),
     };

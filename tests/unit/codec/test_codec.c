@@ -1,6 +1,7 @@
 // Encodes and decodes columns: every kind of column, every length at which the encoding changes,
 // hot and cold, all instruction sets.
 #include "columns.h"
+#include "sets.h"
 #include "store/codec_parts.h"
 #include "unit/test.h"
 
@@ -141,22 +142,6 @@ static void nothing_but_nans_is_all_zero(void **state)
 }
 
 // ---- Instruction sets
-
-static const struct codec_kernels *sets[3];
-static size_t n_sets;
-
-static void find_sets(void)
-{
-    codec_force_scalar(true);
-    sets[n_sets++] = codec_kernels();
-    codec_force_scalar(false);
-    if (codec_kernels() != sets[0])
-        sets[n_sets++] = codec_kernels();
-#if defined __x86_64__
-    if (strcmp(codec_kernels()->name, "avx512") == 0) // old compilers cannot build that set
-        sets[n_sets++] = &codec_kernels_avx2;         // a processor with AVX-512 has AVX2
-#endif
-}
 
 static void all_sets_write_and_read_the_same(void **state)
 {

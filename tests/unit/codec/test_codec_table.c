@@ -1,6 +1,8 @@
 // Encodes and decodes tables of columns, with and without zstd.
 #include "columns.h"
+#include "sets.h"
 #include "store/codec_table.h"
+#include "unit/seed.h"
 #include "unit/test.h"
 
 #include <errno.h>
@@ -112,6 +114,52 @@ static void related_columns_take_little(void **state)
     free(packed);
     free(four);
     free(bytes);
+}
+
+// Walks whose steps have up to 52 bits, some of them with rare larger ones: every number of low
+// bits, and long tokens. Some walks add up two others.
+static size_t walks(size_t n, uint64_t *r)
+{
+    for (size_t c = 0; c < COLUMNS; c++) {
+        unsigned bits = (unsigned)(next_random(r) % 53);
+        uint64_t rare = next_random(r) % 2 ? 1 + next_random(r) % 300 : 0;
+        double value = 0;
+        for (size_t i = 0; i < n; i++) {
+            uint64_t step = next_random(r) & ((UINT64_C(1) << bits) - 1);
+            if (rare && next_random(r) % rare == 0)
+                step <<= next_random(r) % (54 - bits);
+            value += next_random(r) & 1 ? (double)step : -(double)step;
+            data[c][i] =
+                c % 4 == 3 ? data[c - 1][i] + (c % 8 == 3 ? 1 : -1) * data[c - 2][i] : value;
+        }
+        columns[c] = (struct codec_column){data[c], (uint32_t)n, false};
+    }
+    return COLUMNS;
+}
+
+static void all_sets_write_and_read_the_same(void **state)
+{
+    (void)state;
+    uint64_t r = test_seed(31) * 2 + 1;
+    for (size_t round = 0; round < 12 * test_rounds(); round++) {
+        size_t rows = 1 + next_random(&r) % ROWS,
+               n = round % 4 ? walks(rows, &r) : related_columns(rows), size, first_size = 0;
+        uint8_t *first = NULL;
+        for (size_t set = 0; set < n_sets; set++) {
+            codec_use_kernels(sets[set]);
+            uint8_t *bytes = encode(n, &size);
+            if (set > 0) {
+                assert_int_equal(size, first_size);
+                assert_memory_equal(bytes, first, size);
+            }
+            compare(bytes, size, n);
+            free(set > 0 ? bytes : NULL);
+            first = set > 0 ? first : bytes;
+            first_size = size;
+        }
+        free(first);
+    }
+    codec_force_scalar(false);
 }
 
 static size_t packed_size(size_t n)
@@ -241,9 +289,11 @@ static void circles_end(void **state)
 
 int main(void)
 {
+    find_sets();
     const struct CMUnitTest tests[] = {cmocka_unit_test(tables_come_back),
                                        cmocka_unit_test(related_columns_take_little),
                                        cmocka_unit_test(noisy_columns_share_a_code),
+                                       cmocka_unit_test(all_sets_write_and_read_the_same),
                                        cmocka_unit_test(compressed_tables_are_zstd_frames),
                                        cmocka_unit_test(damaged_tables_do_no_harm),
                                        cmocka_unit_test(circles_end)};
