@@ -120,8 +120,8 @@ static int piece_of_block(struct store_cursor *c, struct block_ref *b, uint32_t 
 static int visit_blocks(struct store_cursor *c, struct block_list list, uint32_t id, piece_fn *each)
 {
     if (list.ordered && c->streams && !c->stream.list.count) {
-        c->stream =
-            (struct stream){list, block_list_from(&list, c->from_ns), stream_end(&list, c->to_ns), id};
+        c->stream = (struct stream){list, block_list_from(&list, c->from_ns),
+                                    stream_end(&list, c->to_ns), id};
         return 0;
     }
     for (size_t i = list.ordered ? stream_end(&list, c->to_ns) : list.count; i-- > 0;) {
