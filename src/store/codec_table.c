@@ -209,6 +209,15 @@ size_t codec_table_rows(const struct codec_table *table, size_t column)
     return table->columns[column].n;
 }
 
+size_t codec_table_column_bytes(const struct codec_table *table, size_t column)
+{
+    size_t size[STREAMS], all = 0;
+    sizes_of(&table->columns[column], size);
+    for (size_t s = 0; s < STREAMS; s++)
+        all += size[s];
+    return all;
+}
+
 enum codec_id codec_table_codec(const struct codec_table *table, size_t column)
 {
     return (enum codec_id)table->columns[column].id;

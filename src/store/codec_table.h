@@ -55,6 +55,8 @@ size_t codec_table_bytes(const struct codec_table *table); // memory of the dire
 
 size_t codec_table_columns(const struct codec_table *table);
 size_t codec_table_rows(const struct codec_table *table, size_t column);
+// Bytes of the column in the streams, before compression.
+size_t codec_table_column_bytes(const struct codec_table *table, size_t column);
 // CODEC_INTEGER for time stamps
 enum codec_id codec_table_codec(const struct codec_table *table, size_t column);
 

@@ -53,7 +53,8 @@ static void add_hot(struct store_snapshot *s, struct block_ref *b, struct store_
     out->time_bytes += h->data_bytes - value_bytes;
 }
 
-// Divides the bytes of a part evenly among its values that are not constant, time stamps included.
+// Divides the bytes of a part among its columns, time stamps included, in the ratio of their bytes
+// before compression.
 static void add_cold(struct store_snapshot *s, struct block_ref *b, struct store_inspection *out)
 {
     struct cold_directory *d;
@@ -66,16 +67,15 @@ static void add_cold(struct store_snapshot *s, struct block_ref *b, struct store
         const struct codec_table *t = item->table;
         uint64_t all = 0;
         for (size_t c = 0; c < codec_table_columns(t); c++)
-            all += codec_table_codec(t, c) == CODEC_CONSTANT ? 0 : codec_table_rows(t, c);
-        double per_value = all ? (double)d->parts[part].size / (double)all : 0;
+            all += codec_table_column_bytes(t, c);
+        double per_byte = all ? (double)d->parts[part].size / (double)all : 0;
         double used = 0;
         for (uint32_t i = 0; i < d->entry_count; i++) {
             const struct block_entry *e = &d->entries[i];
             if (!e->count || e->part != part || e->value_column >= codec_table_columns(t))
                 continue;
-            enum codec_id id = codec_table_codec(t, e->value_column);
-            double bytes = id == CODEC_CONSTANT ? 0 : per_value * e->count;
-            add_codec(out, id, e->count, (uint64_t)bytes);
+            double bytes = per_byte * (double)codec_table_column_bytes(t, e->value_column);
+            add_codec(out, codec_table_codec(t, e->value_column), e->count, (uint64_t)bytes);
             used += bytes;
         }
         out->time_bytes += d->parts[part].size > used ? d->parts[part].size - (uint64_t)used : 0;

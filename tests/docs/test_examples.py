@@ -27,6 +27,7 @@ NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
 EXCUSED = {
     ("trace.md", "mpirun -n 64 ./solver"): "needs a program with MPI: tests/trace",
     ("trace.md", "--trace kokkos"): "needs a program with Kokkos: tests/trace",
+    ("trace.md", "--trace cuda"): "needs a GPU: tests/trace",
     ("trace.md", "--trace nccl"): "needs GPUs: tests/trace",
     ("trace.md", "--trace nvtx"): "needs a program with NVTX: tests/trace",
     ("trace.md", "--trace roctx"): "needs a program with ROCTX: tests/trace",

@@ -62,6 +62,13 @@ class Words(unittest.TestCase):
         self.assertEqual(repr(one), "1.5 s; this process: CPU 1.25 s, memory 1 MiB (−2 MiB); job: the job does not answer: <b>&")
         self.assertIn("&lt;b&gt;&amp;</small>", one._repr_html_())
 
+    def test_no_quantity_has_an_exponent(self):
+        from sonde._notebook import quantity
+
+        values = ((1010 << 20, "bytes", "1010 MiB"), ((1 << 50) - 1, "bytes", "1024 TiB"), (999.4, "watts", "999 W"), (999.7, "watts", "1000 W"), (12345.6, "seconds", "12346 s"), (0.01234, "percent", "0.0123 %"))
+        for value, unit, shown in values:
+            self.assertEqual(quantity(value, unit), shown)
+
 
 if __name__ == "__main__":
     main()

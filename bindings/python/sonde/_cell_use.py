@@ -16,7 +16,7 @@ from typing import Any, Optional
 from . import _emit
 from ._analysis import AnalysisClient
 from ._client import ClientError
-from ._notebook import quantity
+from ._notebook import digits, quantity
 
 _LEAST_S = 0.5  # shorter cells show nothing: no source of node metrics samples more often
 _TIMEOUT_S = 2.0  # a cell waits no longer for the job's answer
@@ -78,7 +78,7 @@ class CellUse:
         seconds = (after.time_ns - before.time_ns) / 1e9
         cpu, grown = after.cpu_s - before.cpu_s, after.memory_bytes - before.memory_bytes
         sign = "+" if grown >= 0 else "−"
-        self.own = f"{seconds:.3g} s; this process: CPU {cpu:.3g} s, memory {quantity(after.memory_bytes, 'bytes')} ({sign}{quantity(abs(grown), 'bytes')})"
+        self.own = f"{digits(seconds)} s; this process: CPU {digits(cpu)} s, memory {quantity(after.memory_bytes, 'bytes')} ({sign}{quantity(abs(grown), 'bytes')})"
         self.job = job_use(before.time_ns, after.time_ns)
 
     def __repr__(self) -> str:

@@ -27,15 +27,20 @@ class Spans(list[dict[str, Any]]):
         return spans_html(self)
 
 
+def digits(value: float) -> str:
+    """Returns three digits, or all of a larger whole part up to a million: ``34.2``, ``1010``."""
+    return f"{value:.0f}" if 999.5 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
 def quantity(value: float, unit: str) -> str:
     """Returns the value with its unit: ``1.5 GiB``, ``34.2 %``."""
     if unit == "bytes":
         power = 0
         while abs(value) >= 1024 and power < 5:
             value, power = value / 1024, power + 1
-        return f"{value:.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"
+        return f"{digits(value)} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"
     symbol = {"percent": "%", "watts": "W", "seconds": "s", "celsius": "°C"}.get(unit, unit)
-    return f"{value:.3g} {symbol}".rstrip()
+    return f"{digits(value)} {symbol}".rstrip()
 
 
 def _cell(value: object) -> str:

@@ -2,6 +2,9 @@
 #include "fixture.h"
 #include "wide_rows.h"
 
+#include "../seed.h"
+#include "store/codec.h"
+
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,6 +30,33 @@ static void closing_merges_all(void **state)
     assert_int_equal(in.values, (uint64_t)ROWS * COLUMNS);
     assert_int_equal(in.cold_blocks, in.blocks);
     assert_true(in.file_bytes < in.values / 20);
+}
+
+// Noise takes bytes, and time stamps that all series share take none: single points at regular
+// times, in cold blocks.
+static void bytes_belong_to_the_columns_that_take_them(void **state)
+{
+    (void)state;
+    enum { SERIES = 50, POINTS = 4000 };
+    struct store_options o = {.close_budget_ns = INT64_MAX};
+    struct store *s = open_with(&o);
+    wide_set(s, 0, SERIES); // defines the series
+    uint64_t seed = test_seed(37);
+    int64_t hundredths[SERIES] = {0};
+    for (int64_t i = 0; i < POINTS; i++)
+        for (uint32_t id = 0; id < SERIES; id++) {
+            hundredths[id] += (int64_t)(test_random(&seed) % 401) - 200;
+            double value = (double)hundredths[id] / 100;
+            assert_int_equal(store_append(s, id, 100000000 * i, value), 0);
+        }
+    close_store(s);
+    struct store_inspection in = inspect();
+    assert_int_equal(in.cold_blocks, in.blocks);
+    uint64_t noise = in.codecs[CODEC_DECIMAL].bytes;
+    assert_int_equal(in.codecs[CODEC_DECIMAL].values, SERIES * POINTS);
+    assert_true(noise > in.values * 86 / 80); // log2(401) = 8.65 bits a value
+    assert_true(in.time_bytes < noise / 10);
+    assert_true(noise + in.time_bytes + in.directory_bytes <= in.block_bytes);
 }
 
 static void closing_keeps_to_its_time(void **state)
@@ -367,6 +397,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         CASE(closing_merges_all),
+        CASE(bytes_belong_to_the_columns_that_take_them),
         CASE(closing_keeps_to_its_time),
         CASE(oldest_first),
         CASE(large_files_are_closed_in_place),
