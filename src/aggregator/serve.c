@@ -44,8 +44,8 @@ enum {
 // memory is returned to the system earlier.
 static const int64_t REST_NS = 5 * (int64_t)NS_PER_S;
 static const int64_t IDLE_NS = 60 * (int64_t)NS_PER_S;
+static const size_t PREPARED_BYTES = 2 << 20; // of malloc
 // The account has half of the process's memory limit. If less than this is left, the cache shrinks.
-static const size_t PREPARED_BYTES = 2 << 20;
 static const size_t NEAR_BYTES = 8 << 20;
 static const size_t SLACK_BYTES = 8 << 20; // bytes of freed memory that malloc may keep
 
@@ -68,7 +68,6 @@ struct aggregator {
     struct service service;
     struct server *server;
     struct workers *workers;
-    struct job prepare;
     struct feeds *feeds;
     struct line_protocol telnet;
     struct process_memory_keeper keeper;
@@ -202,11 +201,6 @@ static void prepare(void *user)
     process_memory_prepare(PREPARED_BYTES);
 }
 
-static void ignore(void *user)
-{
-    (void)user;
-}
-
 static int start_workers(struct aggregator *g, struct error *e)
 {
     const struct service_limits *limits = &g->service.limits;
@@ -216,6 +210,8 @@ static int start_workers(struct aggregator *g, struct error *e)
         .slow_max = limits->slow_queries,
         .slow_after_ns = limits->slow_after_ns,
         .memory = &g->service.memory,
+        // A job's own server starts with the job, and leaves it the processors.
+        .begin = g->service.agent_socket.size ? NULL : prepare,
         .idle = {{REST_NS, give_back}, {IDLE_NS, drop_caches}},
         .eased = ease,
         .user = g,
@@ -229,10 +225,6 @@ static int start_workers(struct aggregator *g, struct error *e)
     int rc = workers_create(&options, &g->workers, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     g->service.workers = g->workers;
-    // A job's own server starts with the job, and leaves it the processors.
-    g->prepare = (struct job){.run = prepare, .ended = ignore, .user = g, .fd = -1};
-    if (!rc && !g->service.agent_socket.size)
-        workers_put(g->workers, &g->prepare);
     return rc;
 }
 

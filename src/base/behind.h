@@ -24,7 +24,7 @@ struct behind {
     bool started, ending, busy;
     behind_fn *work; // NULL: none waits
     void *user;
-    int result; // of the last piece of work that nobody has waited for
+    int result; // of the finished work; 0 once behind_wait has returned it
 };
 
 #define BEHIND_IDLE                                                            \

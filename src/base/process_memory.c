@@ -25,12 +25,18 @@ void process_memory_set_up(size_t mapped_from_bytes)
 #endif
 }
 
+void process_memory_touch(void *block, size_t bytes)
+{
+    // volatile: compilers remove writes to a block that nothing reads
+    for (size_t i = 0; i < bytes; i += PAGE_BYTES_MIN)
+        ((volatile char *)block)[i] = 0;
+}
+
 void process_memory_prepare(size_t bytes)
 {
-    char *block = malloc(bytes);
-    // volatile: compilers remove a block that nothing reads
-    for (size_t i = 0; block && i < bytes; i += PAGE_BYTES_MIN)
-        *(volatile char *)(block + i) = 0;
+    void *block = malloc(bytes);
+    if (block)
+        process_memory_touch(block, bytes);
     free(block);
 }
 

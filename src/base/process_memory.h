@@ -22,6 +22,9 @@ enum { PROCESS_MEMORY_MAPPED_SMALL = 1 << 20, PROCESS_MEMORY_MAPPED_SERVER = 16 
 // GNU C library.
 void process_memory_set_up(size_t mapped_from_bytes);
 
+// Writes to each page of a new block, so that later accesses cost no page faults.
+void process_memory_touch(void *block, size_t bytes);
+
 // Takes memory from the system, and frees it in malloc: the next blocks of this thread, or of all
 // threads, cost neither page faults nor system calls.
 void process_memory_prepare(size_t bytes);

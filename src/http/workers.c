@@ -30,7 +30,8 @@ struct workers {
     unsigned running_count, slow_count, queued;
     uint64_t answered, hung_up, refused_slow, refused_memory;
     _Atomic bool stop;
-    int64_t ended_ns;    // end of the last request
+    bool begun;
+    int64_t ended_ns;    // end of the last request, or of options.begin
     unsigned idle_calls; // number of options.idle callbacks that were called since then
 };
 
@@ -306,10 +307,24 @@ static void note_ended(struct workers *w, struct job *job)
     w->idle_calls = 0;
 }
 
+// Called with the lock held, which is released during the call.
+static void tell_begin(struct workers *w)
+{
+    if (w->begun || !w->options.begin)
+        return;
+    w->begun = true;
+    start_thread(w);
+    pthread_mutex_unlock(&w->lock);
+    w->options.begin(w->options.user);
+    pthread_mutex_lock(&w->lock);
+    w->ended_ns = clock_monotonic_ns();
+}
+
 static void *work(void *user)
 {
     struct workers *w = user;
     pthread_mutex_lock(&w->lock);
+    tell_begin(w);
     for (struct job *job; (job = next_job(w));) {
         job->began_ns = job->looked_ns = clock_monotonic_ns();
         note_running(w, job);

@@ -56,6 +56,8 @@ struct workers_options {
     unsigned at_once, slow_max;
     int64_t slow_after_ns;
     struct memory_account *memory;
+    // called once in the first thread; requests need not wait for it. May be NULL
+    void (*begin)(void *user);
     struct workers_idle idle[WORKERS_IDLE_MAX]; // sorted by time, shortest first
     // called after each request, once its memory is freed; may be NULL
     void (*eased)(void *user);

@@ -22,6 +22,7 @@ struct query_ahead {
     const struct query_selected *series;
     size_t count;
     size_t missed;          // points of the current series that the cache lacked
+    size_t processors;      // that helpers may use; 0: not known yet
     uint64_t points_max;    // of each helper
     _Atomic size_t reached; // the series that the query reads
     _Atomic size_t rest;    // helpers have claimed all series from here on
@@ -148,10 +149,12 @@ static void missed(void *user, size_t points)
     // What helpers decode has to stay in the cache until the query comes to it.
     a->points_max =
         decoded_limit(a->c->cache) / (2 * HELPERS_MAX * (sizeof(int64_t) + sizeof(double)));
-    size_t processors = parallel_processors();
-    while (a->helper_count < HELPERS_MAX && take_processor(processors)) {
+    if (!a->processors)
+        a->processors = parallel_processors();
+    while (a->helper_count < HELPERS_MAX && take_processor(a->processors)) {
         if (parallel_start(&a->helpers[a->helper_count], help, a) != 0) {
             atomic_fetch_sub(&helpers_running, 1);
+            a->processors = 1; // this query tries no more
             return;
         }
         a->helper_count++;

@@ -24,6 +24,7 @@
 #include "base/huge_pages.h"
 #include "base/list.h"
 #include "base/memory_account.h"
+#include "base/process_memory.h"
 #include "base/spin_lock.h"
 
 #include <assert.h>
@@ -144,7 +145,7 @@ static void let_go(struct query_cache *c, struct chunk *chunk)
     huge_pages_free(chunk, chunk->bytes);
 }
 
-// Frees a prepared chunk. Returns false if there is none.
+// Frees one prepared chunk. Returns false if no chunk is prepared.
 static bool drop_prepared(struct query_cache *c)
 {
     if (list_empty(&c->prepared))
@@ -273,7 +274,7 @@ void query_cache_prepare(struct query_cache *c)
         pthread_mutex_unlock(&c->lock);
         struct chunk *chunk = room ? huge_pages_alloc(CHUNK_BYTES) : NULL;
         if (chunk) {
-            memset(chunk, 0, CHUNK_BYTES);
+            process_memory_touch(chunk, CHUNK_BYTES);
             chunk->bytes = CHUNK_BYTES;
         }
         spin_lock(&c->lock);

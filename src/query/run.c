@@ -38,17 +38,15 @@ static int answer_groups(struct query_context *c, const struct query_grid *g,
 }
 
 // Requests what the query may read first from the disk, which reads it while the query computes.
-static void request_blocks(const struct query *asked, const struct query_grid *g,
-                           const struct query_selection *selection)
+static void request_blocks(const struct query_grid *g, const struct query_selection *selection)
 {
+    int64_t length = g->downsample ? query_grid_length(g) : 0;
     struct store_request q = {
-        .from_ns = asked->start_ns, .to_ns = asked->end_ns, .bytes_left = REQUESTED_MAX};
-    if (g->downsample) {
-        int64_t length = query_grid_length(g);
-        q.from_ns = g->read_from;
-        q.to_ns = g->read_to;
-        q.bucket_ns = length ? length : INT64_MAX; // one bucket
-    }
+        .from_ns = g->read_from,
+        .to_ns = g->read_to,
+        .bucket_ns = g->downsample && !length ? INT64_MAX : length, // 0all: one bucket
+        .bytes_left = REQUESTED_MAX,
+    };
     for (size_t i = 0; i < selection->series_count; i++)
         for (const struct query_part *p = &selection->series[i].part; p; p = p->next)
             if (!store_request_series(&q, p->store, p->series))
@@ -68,7 +66,7 @@ static int run(struct query_context *c, struct store_snapshot *const *stores, si
     struct query_series *all = query_alloc(c, c->result, selection.count, sizeof *all);
     if (!all)
         return query_alloc_failed(c);
-    request_blocks(c->q, &grid, &selection);
+    request_blocks(&grid, &selection);
     struct query_ahead *ahead;
     size_t count = 0;
     r = query_ahead_begin(c, &grid, selection.series, selection.series_count, &ahead);

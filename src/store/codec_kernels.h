@@ -72,7 +72,8 @@ struct codec_walk {
     struct codec_scale scale;
 };
 
-// What MARKS changes of a series cost in bits: by themselves, and less or more another series.
+// The cost in bits of a series' changes: as they are, and after another series is subtracted or
+// added.
 struct change_costs {
     uint64_t own, less, more;
 };
@@ -93,8 +94,10 @@ struct codec_kernels {
     // the number of those added, a multiple of TOKENS.
     size_t (*add_tokens)(const uint8_t *tokens, size_t n, const uint8_t *low, size_t low_size,
                          unsigned width, uint64_t sign, number *q);
-    // Adds the costs of MARKS numbers to *sum (change_cost).
-    void (*change_costs)(const int64_t *q, const int64_t *other, struct change_costs *sum);
+    // Adds the costs of q[0..MARKS) to *sum, for the marked numbers: those at which `other` is not
+    // 0. For other numbers it may add the same cost to all three sums.
+    void (*change_costs)(const int64_t *q, const int64_t *other, uint64_t marks,
+                         struct change_costs *sum);
     // Converts whole numbers to values. q has room up to the next multiple of LANES and is
     // overwritten.
     void (*values32)(uint32_t *q, size_t n, struct codec_walk *walk, double *out);

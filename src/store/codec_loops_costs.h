@@ -8,6 +8,8 @@
 
 #if defined __AVX512CD__
 
+enum { MARKED_MIN = MARKS / 8 }; // fewer cost less one after the other
+
 // The costs of eight changes. A sum of 8 * 133 at most fits into 64 bits.
 static inline __m512i costs_of(__m512i v)
 {
@@ -17,8 +19,14 @@ static inline __m512i costs_of(__m512i v)
     return _mm512_maskz_mov_epi64(_mm512_test_epi64_mask(v, v), cost);
 }
 
-static void change_costs(const int64_t *q, const int64_t *other, struct change_costs *sum)
+static void change_costs(const int64_t *q, const int64_t *other, uint64_t marks,
+                         struct change_costs *sum)
 {
+    if (__builtin_popcountll(marks) < MARKED_MIN) {
+        add_change_costs(q, other, marks, sum);
+        return;
+    }
+    // A number at which `other` is 0 adds the same to all three.
     __m512i own = _mm512_setzero_si512(), less = own, more = own;
     for (size_t i = 0; i < MARKS; i += 8) {
         __m512i x = _mm512_loadu_si512(q + i), y = _mm512_loadu_si512(other + i);
@@ -33,14 +41,10 @@ static void change_costs(const int64_t *q, const int64_t *other, struct change_c
 
 #else
 
-static void change_costs(const int64_t *q, const int64_t *other, struct change_costs *sum)
+static void change_costs(const int64_t *q, const int64_t *other, uint64_t marks,
+                         struct change_costs *sum)
 {
-    for (size_t i = 0; i < MARKS; i++) {
-        uint64_t x = (uint64_t)q[i], y = (uint64_t)other[i];
-        sum->own += change_cost(q[i]);
-        sum->less += change_cost((int64_t)(x - y));
-        sum->more += change_cost((int64_t)(x + y));
-    }
+    add_change_costs(q, other, marks, sum);
 }
 
 #endif

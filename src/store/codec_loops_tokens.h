@@ -13,12 +13,6 @@ static inline bool all_short(const uint8_t *tokens)
     return longest < TOKEN_LONG;
 }
 
-// Adds number z, which is zigzagged (sign 0), or subtracts it (sign: all bits set).
-static inline void add_number(number *q, uint64_t z, uint64_t sign)
-{
-    *q += ((uint64_t)unzigzag(z) ^ sign) - sign;
-}
-
 // The low bits of eight tokens fit into a word, and begin at a byte.
 static inline void add_narrow(const uint8_t *restrict tokens, const uint8_t *low, unsigned width,
                               uint64_t sign, number *restrict q)
@@ -27,8 +21,8 @@ static inline void add_narrow(const uint8_t *restrict tokens, const uint8_t *low
     for (size_t i = 0; i < TOKENS; i += 8) {
         uint64_t eight = width ? load_u64(low + i / 8 * width) : 0;
         for (unsigned j = 0; j < 8; j++)
-            add_number(&q[i + j], (uint64_t)tokens[i + j] << width | (eight >> j * width & mask),
-                       sign);
+            q[i + j] +=
+                signed_number((uint64_t)tokens[i + j] << width | (eight >> j * width & mask), sign);
     }
 }
 
@@ -38,7 +32,7 @@ static inline void add_wide(const uint8_t *restrict tokens, const uint8_t *low, 
     uint64_t mask = (UINT64_C(1) << width) - 1;
     for (size_t i = 0; i < TOKENS; i++) {
         uint64_t bits = load_u64(low + i * width / 8) >> i * width % 8 & mask;
-        add_number(&q[i], (uint64_t)tokens[i] << width | bits, sign);
+        q[i] += signed_number((uint64_t)tokens[i] << width | bits, sign);
     }
 }
 

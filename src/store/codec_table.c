@@ -253,12 +253,6 @@ static inline uint64_t low_bits(const uint8_t *in, size_t size, size_t at, unsig
     return window >> at % 8 & ((UINT64_C(1) << low) - 1);
 }
 
-// Returns number z of a series to add (sign 0), or its negative to subtract (sign: all bits set).
-static inline uint64_t signed_number(uint64_t z, uint64_t sign)
-{
-    return ((uint64_t)unzigzag(z) ^ sign) - sign;
-}
-
 static bool add_dense(const struct column *c, uint64_t sign, struct bytes *extras, number *q)
 {
     const uint8_t *tokens = c->stream[DENSE], *low = c->stream[LOW];

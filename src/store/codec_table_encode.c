@@ -218,24 +218,6 @@ static size_t measure(const int64_t *q, size_t n, uint64_t *marks, uint64_t *cos
     return changes;
 }
 
-// Adds the costs of the changes of `other` from place `at` on.
-static void add_costs_of(const int64_t *q, const struct column *other, size_t at, uint64_t marks,
-                         struct change_costs *sum)
-{
-    const int64_t *x = q + at, *y = other->q + at;
-    // A number that is 0 in the other series changes no cost.
-    if (at + MARKS <= other->from->n && __builtin_popcountll(marks) >= MARKS / 8) {
-        codec_kernels()->change_costs(x, y, sum);
-        return;
-    }
-    for (uint64_t left = marks; left != 0; left &= left - 1) {
-        int k = __builtin_ctzll(left);
-        sum->own += change_cost(x[k]);
-        sum->less += change_cost(difference(x[k], y[k]));
-        sum->more += change_cost((int64_t)((uint64_t)x[k] + (uint64_t)y[k]));
-    }
-}
-
 // Computes the cost of q after subtracting (0) or adding (1) the series of `other`. Most pairs of
 // columns are unrelated, and some changes are enough to show it. Then both returned costs are too
 // high; they cover only these changes.
@@ -247,8 +229,10 @@ static void difference_costs(const int64_t *q, uint64_t own_cost, const struct c
     for (size_t w = 0; w < words_of(other); w++) {
         if (changes >= CHANGES_LOOKED_AT && sum.less > sum.own && sum.more > sum.own)
             break;
+        const int64_t *x = q + w * MARKS, *y = other->q + w * MARKS;
+        bool whole = (w + 1) * MARKS <= other->from->n;
         changes += (size_t)__builtin_popcountll(other->marks[w]);
-        add_costs_of(q, other, w * MARKS, other->marks[w], &sum);
+        (whole ? codec_kernels()->change_costs : add_change_costs)(x, y, other->marks[w], &sum);
     }
     cost[0] = own_cost + sum.less - sum.own;
     cost[1] = own_cost + sum.more - sum.own;

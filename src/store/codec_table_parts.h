@@ -55,6 +55,12 @@ static inline size_t low_bytes(size_t count, unsigned low)
     return (count * low + 7) / 8;
 }
 
+// Returns number z of a series to add (sign 0), or its negative to subtract (sign: all bits set).
+static inline uint64_t signed_number(uint64_t z, uint64_t sign)
+{
+    return ((uint64_t)unzigzag(z) ^ sign) - sign;
+}
+
 // Finds the ends of the directory and of each stream. Returns the number of ends, or 0 if the bytes
 // are not a table.
 size_t codec_table_ends(const uint8_t *in, size_t size, size_t ends[STREAMS + 1]);
@@ -86,6 +92,18 @@ static inline uint64_t change_cost(int64_t v)
 static inline int64_t difference(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+// Adds the costs of the marked changes to *sum (codec_kernels.h), one after the other.
+static inline void add_change_costs(const int64_t *q, const int64_t *other, uint64_t marks,
+                                    struct change_costs *sum)
+{
+    for (; marks != 0; marks &= marks - 1) {
+        int k = __builtin_ctzll(marks);
+        sum->own += change_cost(q[k]);
+        sum->less += change_cost(difference(q[k], other[k]));
+        sum->more += change_cost((int64_t)((uint64_t)q[k] + (uint64_t)other[k]));
+    }
 }
 
 struct cost {

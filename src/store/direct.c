@@ -18,7 +18,7 @@ enum {
     ROWS_FEW = 64, // fewer rows than this go through the tail
 };
 
-// Encodes what is left of the block.
+// Encodes the rest of the block.
 static int end_block(struct stripes *x)
 {
     int rc;

@@ -5,6 +5,7 @@ import hmac
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -109,6 +110,11 @@ class Place(unittest.TestCase):
                                    stderr=subprocess.PIPE, text=True, cwd=self.root, **more)
         self.started.append(process)
         return process
+
+    def descriptor_room(self, pid):
+        """Returns how many descriptors a process can have before Linux enlarges its table."""
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        return int(re.search(r"^FDSize:\s+(\d+)$", status, re.M)[1])
 
     def ends(self, process):
         out, err = process.communicate(timeout=PATIENCE_S)

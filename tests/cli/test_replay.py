@@ -6,7 +6,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from place import Place, main
+from place import Place, main, until
 
 
 class Replay(Place):
@@ -47,6 +47,17 @@ class Replay(Place):
                 process, ask = self.replay(*arguments)
                 self.assertEqual(self.values(ask), values)
                 self.end(process)
+
+    def test_what_is_prepared(self):
+        """Memory for the first answer, and room for descriptors. That is no request."""
+        process, ask = self.replay("one")
+        self.assertEqual(ask("/sonde/v1/status")["workers"]["answered"], 0)
+
+        def decoded_bytes():
+            return next(int(entry["value"]) for entry in ask("/api/stats") if entry["metric"] == "sonde.decoded_bytes")
+        until(lambda: decoded_bytes() == 4 << 20, "memory is prepared")
+        self.assertGreaterEqual(self.descriptor_room(process.pid), 1024)
+        self.end(process)
 
     def test_metrics_of_the_catalogue_without_series(self):
         """Every job knows every name that `sonde metrics` prints: its panel is empty, without an

@@ -74,6 +74,18 @@ class Level0(Place):
         self.one_line(self.sonde("run", "-l", "0", "no-such-command"), 127, "no-such-command")
 
 
+class Room(Place):
+    def test_of_descriptors(self):
+        """The agent and the server need not wait when they open the 65th."""
+        process = self.start("run", "-l", "1", "--", "sh", "-c", "echo begun; exec sleep 1000")
+        self.assertEqual(process.stdout.readline(), "begun\n")
+        for name in ("agent", "aggregator"):
+            (pid,) = self.alive(f"sonde {name} ")
+            self.assertGreaterEqual(self.descriptor_room(pid), 1024, name)
+        process.terminate()
+        self.ends(process)
+
+
 class Environment(Place):
     def test_variables(self):
         script = "import json, os; print(json.dumps(dict(os.environ)))"

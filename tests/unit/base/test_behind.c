@@ -24,7 +24,7 @@ static void one_after_another(void **state)
     (void)state;
     struct behind b = BEHIND_IDLE;
     sum = 0;
-    assert_int_equal(behind_wait(&b), 0); // there is none
+    assert_int_equal(behind_wait(&b), 0); // no work was begun
     for (int i = 0; i < 1000; i++) {
         behind_begin(&b, add, &i);
         assert_int_equal(behind_wait(&b), i % 2 ? -i : 0);

@@ -292,6 +292,45 @@ static void idle_workers_call_idle_once(void **state)
     assert_int_equal(told_eased, 3);
 }
 
+static _Atomic unsigned told_begin;
+
+static void note_begin(void *user)
+{
+    (void)user;
+    told_begin++;
+}
+
+// It is no request, and counts as the last use before the idle time.
+static void workers_call_begin_once(void **state)
+{
+    (void)state;
+    account = (struct memory_account){.limit_bytes = 1000};
+    told_idle = 0;
+    struct workers_options options = {.threads_max = 4,
+                                      .at_once = 2,
+                                      .slow_max = 2,
+                                      .slow_after_ns = NS_PER_S,
+                                      .memory = &account,
+                                      .begin = note_begin,
+                                      .idle = {{NS_PER_MS, note_idle}}};
+    struct workers *w;
+    struct workers_counts counts;
+    assert_int_equal(workers_create(&options, &w, NULL), 0);
+    while (!told_idle)
+        sched_yield();
+    workers_counts(w, &counts);
+    assert_int_equal(counts.answered, 0);
+    for (unsigned round = 1; round <= 3; round++) {
+        struct request r = {.release = true};
+        put(w, &r);
+        wait_for(&r.ended);
+    }
+    workers_counts(w, &counts);
+    assert_int_equal(counts.answered, 3);
+    workers_destroy(w);
+    assert_int_equal(told_begin, 1);
+}
+
 static void stopping_ends_all(void **state)
 {
     (void)state;
@@ -318,6 +357,7 @@ int main(void)
         cmocka_unit_test(memory_of_all_is_bounded),
         cmocka_unit_test(the_cache_makes_room_for_requests),
         cmocka_unit_test(idle_workers_call_idle_once),
+        cmocka_unit_test(workers_call_begin_once),
         cmocka_unit_test(stopping_ends_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,9 @@ bool world_heeds_run_length(void);
 // Whether all points lie in sealed blocks.
 bool world_is_sealed(void);
 
+// What the last query requested from the disk first. Only of worlds in memory.
+struct store_request world_request(void);
+
 // The number of decoded points so far; 0 if it is unknown.
 uint64_t world_decoded(const struct world *w);
 

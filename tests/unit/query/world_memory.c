@@ -139,10 +139,18 @@ struct store_snapshot *store_snapshot_beside(const struct store_snapshot *s)
     return NULL;
 }
 
+static struct store_request requested;
+
 bool store_request_series(struct store_request *q, struct store_snapshot *s, uint32_t series)
 {
-    (void)q, (void)s, (void)series;
+    (void)s, (void)series;
+    requested = *q;
     return false;
+}
+
+struct store_request world_request(void)
+{
+    return requested;
 }
 
 void store_snapshot_close(struct store_snapshot *s)
