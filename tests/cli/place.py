@@ -16,7 +16,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
-from waiting import PATIENCE_S, has_ended, until  # noqa: E402, F401
+from waiting import PATIENCE_S, continue_process, has_ended, stop_process, until  # noqa: E402, F401
 
 SONDE = os.environ["SONDE"]
 

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 
-from place import SONDE, Place, has_ended, main, signal_process, until
+from place import SONDE, Place, continue_process, has_ended, main, signal_process, stop_process, until
 
 COUNTER = """
 import os, signal, sys
@@ -229,13 +229,13 @@ class Kills(Place):
         process = self.start("run", "-l", "1", "--", "sh", "-c", "echo up; exec sleep 1000")
         self.assertEqual(process.stdout.readline(), "up\n")
         job, agent = self.job()["job"], self.agent()
-        signal_process(process.pid, signal.SIGSTOP)
+        stop_process(process.pid)
         signal_process(agent, signal.SIGKILL)
         until(lambda: has_ended(agent), "the agent is dead")
         put = self.start("put", "--socket", next(self.tmp.glob("sonde-*/*/agent.sock")), "late", "1")
         until(lambda: len(pathlib.Path("/proc/net/unix").read_text().split(str(next(self.tmp.glob("sonde-*/*/agent.sock"))))) > 2, "put is connected")
         self.assertIsNone(put.poll())
-        signal_process(process.pid, signal.SIGCONT)
+        continue_process(process.pid)
         self.assertEqual(self.ends(put), (0, "", ""))
         process.send_signal(signal.SIGTERM)
         self.ends(process)
@@ -250,13 +250,13 @@ class Kills(Place):
         emitter = until(lambda: next((p for p, text in self.alive().items() if text == os.environ["EMITTER"]), None), "the emitter")
         until(lambda: self.names().get("tick", 0) > 20, "points before")
         agent = self.agent()
-        signal_process(process.pid, signal.SIGSTOP)
+        stop_process(process.pid)
         signal_process(agent, signal.SIGKILL)
         until(lambda: has_ended(agent), "the agent is dead")
         signal_process(emitter, signal.SIGTERM)
         until(lambda: emitter not in self.alive() and (self.root / "said").read_text().endswith("\n"), "the emitter's end")
         emitted, dropped = map(int, (self.root / "said").read_text().split()[1:])
-        signal_process(process.pid, signal.SIGCONT)
+        continue_process(process.pid)
         until(lambda: self.alive("agent --folder"), "another agent")
         process.send_signal(signal.SIGTERM)
         self.ends(process)
@@ -355,7 +355,7 @@ class Kills(Place):
         process = self.start("run", "--stop-timeout", "0.2", "--", "sh", "-c", "sonde put loss 1; echo up; read line <fifo", env=self.with_fifo())
         process.stdout.readline()
         agent = self.agent()
-        signal_process(agent, signal.SIGSTOP)
+        stop_process(agent)
         with open(self.root / "fifo", "w") as fifo:
             fifo.write("\n")
         code, _, err = self.ends(process)

@@ -7,7 +7,7 @@ import socket
 import threading
 import urllib.request
 
-from place import Place, has_ended, main, signal_process, until
+from place import Place, continue_process, has_ended, main, signal_process, stop_process, until
 
 
 class Impostor:
@@ -122,7 +122,7 @@ class Held(Place):
             victim = until(lambda: next((p for p in self.alive("aggregator --listen") if p not in seen), None), "an aggregator")
             seen.add(victim)
             # so that the launcher cannot start the next one during the check
-            signal_process(victim, signal.SIGSTOP)
+            stop_process(victim)
             self.assertTrue(self.taken(port) and self.taken(hub))
             signal_process(victim, signal.SIGKILL)
             until(lambda: has_ended(victim), "it is dead")
@@ -140,12 +140,12 @@ class Held(Place):
         process = self.start("run", "--", "sleep", "1000")
         job = self.job()
         launcher, first = process.pid, next(iter(self.alive("aggregator --listen")))
-        signal_process(launcher, signal.SIGSTOP)
+        stop_process(launcher)
         signal_process(first, signal.SIGKILL)
         until(lambda: has_ended(first), "it is dead")
         with socket.create_connection(("127.0.0.1", int(job["url"].rsplit(":", 1)[1]))) as s:
             s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            signal_process(launcher, signal.SIGCONT)
+            continue_process(launcher)
             self.assertIn(b"200 OK", s.recv(4096))
 
 

@@ -8,7 +8,7 @@ import time
 import unittest
 
 from cluster_job import EMITTED, HOSTS, SKEW, TRANSPORT, WAY
-from lab import PATIENCE_S, until
+from lab import PATIENCE_S, stop_process, until
 
 
 class DumpFailures:
@@ -56,7 +56,7 @@ class DumpFailures:
         self.up()
         self.all_answer()
         (relay,) = self.lab.processes("n3", "sonde relay ")
-        os.kill(relay, signal.SIGSTOP)
+        stop_process(relay)
         dump = self.start("sonde", "dump", "--to", "dumped")
         until(lambda: self.ask("/sonde/v1/status")[1]["dump"].get("files") == 2, "the files of the other nodes are complete")
         self.lab.kill("n3")

@@ -7,7 +7,7 @@ import random
 import signal
 import time
 
-from lab import PATIENCE_S, until
+from lab import PATIENCE_S, continue_process, stop_process, until
 
 
 class Dumps:
@@ -110,13 +110,13 @@ class Dumps:
         # The aggregator dies before it has n2's file; the next one gets the request again.
         (relay,) = self.lab.processes("n2", "sonde relay ")
         (aggregator,) = self.lab.processes("n1", "sonde aggregator ")
-        os.kill(relay, signal.SIGSTOP)
+        stop_process(relay)
         self.post("/sonde/v1/reboot", {"hosts": ["n2"]})
         self.assertEqual(self.walked(2)[1], "1 n1,n3")
         until(lambda: not self.agents("n2"), "n2's file is closed")
         os.kill(aggregator, signal.SIGKILL)
         until(lambda: list(self.lab.processes("n1", "sonde aggregator ")) not in ([], [aggregator]), "another aggregator")
-        os.kill(relay, signal.SIGCONT)
+        continue_process(relay)
         here("n2")
         self.all_answer(["n1", "n3"])
         self.assertNotIn("n2", self.hub_nodes())

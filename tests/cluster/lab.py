@@ -33,7 +33,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
-from waiting import PATIENCE_S, has_ended, until  # noqa: E402
+from waiting import PATIENCE_S, continue_process, has_ended, stop_process, until  # noqa: E402, F401
 
 PREFIX = "sonde-lab-"
 LOCK = "sonde-lab.lock"  # a file that marks its folder as a lab's
@@ -95,10 +95,10 @@ SSH_CONF = """Host *
 """
 
 
-def send(number, pids):
+def each(act, pids):
     for pid in pids:
         try:
-            os.kill(pid, number)
+            act(pid)
         except ProcessLookupError:
             pass
 
@@ -414,8 +414,8 @@ class Lab:
         # All processes are stopped first, because a running one would restart a killed one.
         killed = set()
         while new := running() - killed:
-            send(signal.SIGSTOP, new)
+            each(stop_process, new)
             killed |= new
-        send(signal.SIGKILL, killed)
+        each(lambda pid: os.kill(pid, signal.SIGKILL), killed)
         # A process that waits for the disk ends only after that, and keeps its locks until then.
         until(lambda: all(map(has_ended, killed)), f"the killed processes on {name} have ended")

@@ -1,6 +1,9 @@
 """How tests wait: for a condition, never for a fixed time."""
 
+import atexit
+import os
 import pathlib
+import signal
 import time
 
 # The limit of every wait. It only ends a test that hangs, so it is generous: 64 programs may have
@@ -27,10 +30,30 @@ def until(condition, words, pause_s=0.01):
         time.sleep(pause_s)
 
 
+def _state(task):
+    """Returns the letter of a process's or a thread's state, from its folder in /proc."""
+    return (pathlib.Path(task) / "stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
 def has_ended(pid):
     """Returns True if the process has ended; a zombie has, because its files are closed."""
     try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+        return _state(f"/proc/{pid}") in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return True
-    return stat.rsplit(")", 1)[1].split()[0] in "ZX"
+
+
+def stop_process(pid):
+    """Stops a process. Returns once all of its threads stand still, or the process has ended: a
+    thread that runs on another processor may finish its work after kill() has returned. When the
+    test ends, the process continues, because a stopped process cannot see that it has to end."""
+    os.kill(pid, signal.SIGSTOP)
+    atexit.register(continue_process, pid)
+    until(lambda: has_ended(pid) or all(_state(task) in "TtZX" for task in pathlib.Path(f"/proc/{pid}/task").iterdir()), f"process {pid} stands still")
+
+
+def continue_process(pid):
+    try:
+        os.kill(pid, signal.SIGCONT)
+    except ProcessLookupError:
+        pass

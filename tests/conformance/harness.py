@@ -16,7 +16,7 @@ import unittest
 from urllib.parse import quote, urlencode
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
-from waiting import PATIENCE_S, until  # noqa: E402, F401
+from waiting import PATIENCE_S, continue_process, stop_process, until  # noqa: E402, F401
 
 T = 1356998400
 END = 1357041600

@@ -5,13 +5,12 @@ import json
 import os
 import resource
 import shutil
-import signal
 import socket
 import tempfile
 import threading
 import unittest
 
-from harness import END, PATIENCE_S, T, Case, Job, Server, Writer
+from harness import END, PATIENCE_S, T, Case, Job, Server, Writer, continue_process, stop_process
 
 
 def connect(server):
@@ -437,7 +436,7 @@ class Stuck(unittest.TestCase):
     def test_others_are_served(self):
         job = Job("slow_after_s=0.01")
         self.addCleanup(job.stop)
-        os.kill(job.agent.pid, signal.SIGSTOP)
+        stop_process(job.agent.pid)
         point = json.dumps({"metric": "m", "timestamp": T, "value": 1, "tags": {"host": "a"}}).encode()
         stuck = []
         for _ in range(10):
@@ -455,7 +454,7 @@ class Stuck(unittest.TestCase):
                 with self.assertRaises(BlockingIOError):
                     client.recv(1)
         finally:
-            os.kill(job.agent.pid, signal.SIGCONT)
+            continue_process(job.agent.pid)
         for client in stuck:
             client.setblocking(True)
             self.assertIn(b" 204 ", client.recv(4096))

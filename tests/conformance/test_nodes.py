@@ -2,7 +2,6 @@
 own folder. They are the processes that `sonde run` starts."""
 import json
 import os
-import signal
 import socket
 import subprocess
 import tempfile
@@ -12,7 +11,7 @@ import urllib.request
 from urllib.error import HTTPError
 from urllib.parse import quote
 
-from harness import PATIENCE_S, T, Writer, strict_json, until
+from harness import PATIENCE_S, T, Writer, continue_process, stop_process, strict_json, until
 
 SONDE = os.environ["SONDE"]
 NODES = ["n1", "n2", "n3"]
@@ -39,6 +38,7 @@ class Process:
         self.control.sendall(line.encode() + b"\n")
 
     def close(self):
+        continue_process(self.process.pid)  # if a test has failed while it stood still
         self.control.shutdown(socket.SHUT_RDWR)
         self.control.close()
         return self.process.wait(timeout=PATIENCE_S)
@@ -246,11 +246,11 @@ class Nodes(unittest.TestCase):
         relay = self.relay("n2")
         until(lambda: "node n2 up" in self.aggregator.said, "n2 is up")
         self.assertEqual(self.get(self.QUERY + quote("sum:1s-sum:loss"))[1], "n3 (not connected)")
-        os.kill(relay.process.pid, signal.SIGSTOP)
+        stop_process(relay.process.pid)
         answer, missing = self.get(self.QUERY + quote("sum:1s-sum:loss") + "&m=" + quote("max:loss"))
         self.assertEqual(missing, "n2 (late), n3 (not connected)")
         self.assertEqual([a["dps"][str(T)] for a in answer], [10, 10])
-        os.kill(relay.process.pid, signal.SIGCONT)
+        continue_process(relay.process.pid)
         until(lambda: self.get(self.QUERY + quote("sum:1s-sum:loss"))[1] == "n3 (not connected)", "n2 answers again")
         self.assertEqual(self.relays.pop("n2").close(), 0)
         until(lambda: "node n2 lost" in self.aggregator.said, "n2 is lost")
@@ -316,13 +316,13 @@ class Nodes(unittest.TestCase):
         self.relay("n3")
         until(lambda: points().get("n3") == [30, 31, 32, 33, 34, 2], "n3's points")
         until(lambda: said("back") == [{"host": "n3"}], "n3 is back")
-        os.kill(self.relays["n2"].process.pid, signal.SIGSTOP)
+        stop_process(self.relays["n2"].process.pid)
         until(lambda: {"host": "n2", "reason": "late"} in said("missing"), "n2 is late")
         for i, host in enumerate(NODES):
             self.writers[host].points("loss", {"host": host, "k": str(i)}, [(T + 6, 100 + i)])
             self.writers[host].sync()
         until(lambda: points()["n1"][-1] == 100 and points()["n3"][-1] == 102, "the others go on")
-        os.kill(self.relays["n2"].process.pid, signal.SIGCONT)
+        continue_process(self.relays["n2"].process.pid)
         until(lambda: points()["n2"] == [20, 21, 22, 23, 24, 1, 101], "n2's points")
         self.assertIn({"host": "n2"}, said("back"))
         self.assertEqual(points()["n1"], [10, 11, 12, 13, 14, 0, 100])
@@ -334,8 +334,7 @@ class Nodes(unittest.TestCase):
         _, self.port, self.hub_port = (int(word) if word.isdigit() else word for word in own.first.split())
         relay = self.relay("n2")
         until(lambda: "node n2 up" in own.said, "n2 is up")
-        os.kill(relay.process.pid, signal.SIGSTOP)
-        self.ends.append(lambda: os.kill(relay.process.pid, signal.SIGCONT))
+        stop_process(relay.process.pid)
         self.assertEqual(self.get("/sonde/v1/status")[0]["limits"]["node_deadline_seconds"], 0.2)
         answer, missing = self.get(self.QUERY + quote("sum:1s-sum:loss"))
         self.assertEqual((missing, answer[0]["dps"][str(T)]), ("n2 (late)", 10))
@@ -352,8 +351,7 @@ class Nodes(unittest.TestCase):
 
     def test_who_hangs_up_ends_the_question(self):
         self.all_up()
-        os.kill(self.relays["n2"].process.pid, signal.SIGSTOP)
-        self.ends.append(lambda: os.kill(self.relays["n2"].process.pid, signal.SIGCONT))
+        stop_process(self.relays["n2"].process.pid)
         before = self.get("/sonde/v1/status")[0]["hub"]
         with socket.create_connection(("127.0.0.1", self.port)) as client:
             client.sendall(f"GET {self.QUERY}sum:loss HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
@@ -451,14 +449,14 @@ class Nodes(unittest.TestCase):
         # On a terminal, a slow dump shows its progress.
         self.relay("n3")
         until(lambda: "node n3 up" in self.aggregator.said, "n3 is up")
-        os.kill(self.relays["n2"].process.pid, signal.SIGSTOP)
+        stop_process(self.relays["n2"].process.pid)
         ours, theirs = os.openpty()
         dump = subprocess.Popen([SONDE, "dump", "--to", to + "2"], env=env, stdout=subprocess.PIPE, stderr=theirs, text=True)
         os.close(theirs)
         shown = b""
         while b"2 of 3 nodes, 12 points" not in shown:
             shown += os.read(ours, 4096)
-        os.kill(self.relays["n2"].process.pid, signal.SIGCONT)
+        continue_process(self.relays["n2"].process.pid)
         out, _ = dump.communicate(timeout=PATIENCE_S)
         os.close(ours)
         self.assertEqual((dump.returncode, [line.split()[0] for line in out.splitlines()[:-1]]), (0, ["node", *NODES]))
@@ -466,8 +464,7 @@ class Nodes(unittest.TestCase):
     def test_one_dump_at_a_time_and_who_hangs_up_ends_it(self):
         self.all_up()
         to = os.path.join(self.place.name, "to")
-        os.kill(self.relays["n2"].process.pid, signal.SIGSTOP)
-        self.ends.append(lambda: os.kill(self.relays["n2"].process.pid, signal.SIGCONT))
+        stop_process(self.relays["n2"].process.pid)
         body = json.dumps({"to": to}).encode()
         with socket.create_connection(("127.0.0.1", self.port)) as client:
             client.sendall(f"POST /sonde/v1/dump HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)

@@ -13,7 +13,7 @@ import unittest
 import urllib.request
 
 from program import PACKAGE, Program, main
-from place import PATIENCE_S, until
+from place import PATIENCE_S, stop_process, until
 
 sys.path.insert(0, PACKAGE)
 LIBRARY = os.environ["FAKE_NVML"]
@@ -364,7 +364,7 @@ class Groups(Program):
         ours = [pid for pid in self.alive() if os.path.samefile(f"/proc/{pid}/exe", os.environ["SONDE"])]
         self.assertEqual(len(ours), 3)
         for pid in ours:
-            os.kill(pid, signal.SIGSTOP)  # so that none notices another's end
+            stop_process(pid)  # so that none notices another's end
         for pid in ours:
             os.kill(pid, signal.SIGKILL)
         until(lambda: not self.alive(), "all ended")

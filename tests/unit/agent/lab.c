@@ -115,6 +115,14 @@ int lab_end(struct lab *lab, int signal_number)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
+void lab_stop(struct lab *lab)
+{
+    int status;
+    assert_int_equal(kill(lab->pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(lab->pid, &status, WUNTRACED), lab->pid);
+    assert_true(WIFSTOPPED(status));
+}
+
 int lab_connect(const struct lab *lab)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

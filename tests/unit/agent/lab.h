@@ -37,6 +37,9 @@ void lab_fork(struct lab *lab);
 // code, or minus the signal that killed it.
 int lab_end(struct lab *lab, int signal_number);
 
+// Stops the agent with SIGSTOP and returns once it stands still.
+void lab_stop(struct lab *lab);
+
 int lab_connect(const struct lab *lab);
 // Sends text, shuts down the sending direction, and returns everything received until the end.
 const char *lab_put(const struct lab *lab, const char *text);

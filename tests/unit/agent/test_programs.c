@@ -126,7 +126,7 @@ static void many_short_programs_lose_nothing(void **state)
     snprintf(path, sizeof path, "%s/agent.sock", lab.folder);
     setenv("SONDE_SOCKET", path, 1);
     setenv("SONDE_LEVEL", "1", 1);
-    assert_int_equal(kill(lab.pid, SIGSTOP), 0);
+    lab_stop(&lab);
     for (int i = 0; i < CROWD; i++) {
         fflush(NULL);
         pid_t pid = fork();

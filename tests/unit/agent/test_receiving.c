@@ -219,7 +219,7 @@ static void lines_sent_before_the_end_are_stored(void **state)
     assert_true(lab_start(&lab));
     // The agent is stopped while all connections send, some of them already closed. Then it is told
     // to end.
-    assert_int_equal(kill(lab.pid, SIGSTOP), 0);
+    lab_stop(&lab);
     int fds[SENDERS];
     for (int i = 0; i < SENDERS; i++) {
         char line[64];
