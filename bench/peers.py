@@ -49,6 +49,21 @@ def identity(column):
     return re.sub(r"[^a-zA-Z0-9_]", "_", name), {"host": "n1"} | dict(tags)
 
 
+def write_openmetrics(path, columns, stamps_ns):
+    """Writes {column: [values]} as OpenMetrics, whose times are milliseconds here."""
+    times = [f"{t // 1_000_000 / 1000:.3f}" for t in stamps_ns]
+    with open(path, "w") as f:
+        declared = None
+        for column, values in columns.items():
+            name, tags = identity(column)
+            if name != declared:
+                f.write(f"# TYPE {name} gauge\n")
+                declared = name
+            labels = ",".join(f'{key}="{value}"' for key, value in tags.items())
+            f.writelines(f"{name}{{{labels}}} {v!r} {t}\n" for t, v in zip(times, values))
+        f.write("# EOF\n")
+
+
 class Server:
     """A peer that serves HTTP, used as a context."""
 
@@ -84,7 +99,7 @@ class Server:
             self.process = None
 
     def get(self, path, body=None):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", data=body, timeout=60) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", data=body, timeout=600) as answer:
             return answer.read()
 
     def __enter__(self):
@@ -100,8 +115,8 @@ class VictoriaMetrics(Server):
     ready_path = "/health"
 
     def command(self):
-        return [f"-storageDataPath={self.folder}/data", f"-httpListenAddr=127.0.0.1:{self.port}",
-                "-retentionPeriod=100y", "-search.disableCache"]
+        return [f"-storageDataPath={self.folder}/data", f"-httpListenAddr=127.0.0.1:{self.port}", "-retentionPeriod=100y",
+                "-search.disableCache"]
 
     def load(self, columns, stamps_ns):
         """Loads {column: [values]}. The peer stores time stamps in milliseconds."""
@@ -146,17 +161,7 @@ class Prometheus(Server):
     def load(self, columns, stamps_ns):
         """Makes blocks before start(). The peer stores time stamps in milliseconds."""
         text = os.path.join(self.folder, "openmetrics")
-        with open(text, "w") as f:
-            declared = None
-            for column, values in columns.items():
-                name, tags = identity(column)
-                if name != declared:
-                    f.write(f"# TYPE {name} gauge\n")
-                    declared = name
-                labels = ",".join(f'{key}="{value}"' for key, value in tags.items())
-                for t, v in zip(stamps_ns, values):
-                    f.write(f"{name}{{{labels}}} {v!r} {t // 1_000_000 / 1000:.3f}\n")
-            f.write("# EOF\n")
+        write_openmetrics(text, columns, stamps_ns)
         subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", text, f"{self.folder}/data"],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.remove(text)

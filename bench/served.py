@@ -1,17 +1,19 @@
 """The servers for the benches of HTTP queries: sonde with a closed recording, sonde with a
-recording that its agent is still writing, VictoriaMetrics and Prometheus. Also the addresses of the
-same queries in each server's language, and the client wrk."""
+recording that its agent is still writing, VictoriaMetrics without and with its cache of answers,
+and Prometheus. Also the addresses of the same queries in each server's language, and the clients:
+wrk, and one for a single answer."""
 
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
 import urllib.parse
 import urllib.request
 
-from peers import Prometheus, VictoriaMetrics, free_port
+from peers import Prometheus, VictoriaMetrics, free_port, write_openmetrics
 
 SONDE = os.path.join(os.environ["SONDE_BUILD"], "sonde")
 TOKEN = "a-token-that-only-this-bench-knows"
@@ -89,6 +91,24 @@ class LiveSonde(Sonde):
     command = "aggregator"
 
 
+class ImportedSonde(Sonde):
+    """`sonde replay` of recordings that `sonde import` has made, one for each host."""
+
+    def load(self, columns, stamps):
+        text = os.path.join(self.folder, "openmetrics")
+        write_openmetrics(text, columns, stamps)
+        subprocess.run([SONDE, "import", "--format=openmetrics", f"--output={self.folder}", text], check=True, stdout=subprocess.DEVNULL)
+        os.remove(text)
+        os.chmod(self.folder, 0o700)
+
+
+class CachingVictoriaMetrics(VictoriaMetrics):
+    """With its cache of answers."""
+
+    def command(self):
+        return [word for word in super().command() if word != "-search.disableCache"]
+
+
 def evict(folder):
     """Writes the files of a folder to the disk and drops them from the page cache."""
     for where, _, names in os.walk(folder):
@@ -117,7 +137,8 @@ def prometheus_path(question, start, seconds, panel=None):
 
 
 SERVERS = (("sonde", Sonde, sonde_path), ("sonde_live", LiveSonde, sonde_path),
-           ("victoriametrics", VictoriaMetrics, prometheus_path), ("prometheus", Prometheus, prometheus_path))
+           ("victoriametrics", VictoriaMetrics, prometheus_path), ("victoriametrics_cached", CachingVictoriaMetrics, prometheus_path),
+           ("prometheus", Prometheus, prometheus_path))
 
 
 def serve(server, columns, stamps):
@@ -128,6 +149,21 @@ def serve(server, columns, stamps):
     else:
         server.load(columns, stamps)
         server.start()
+
+
+def answer_ms(port, path):
+    """Returns the time until an answer is complete. The client costs little: urllib's took a third
+    of sonde's first answers."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        buffer = bytearray(1 << 20)
+        began = time.monotonic()
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n".encode())
+        size = connection.recv_into(buffer)
+        if not buffer.startswith(b"HTTP/1.1 200 "):
+            raise RuntimeError(f"{path}: {bytes(buffer[:size])}")
+        while size:
+            size = connection.recv_into(buffer)
+        return (time.monotonic() - began) * 1e3
 
 
 def milliseconds(text):

@@ -10,13 +10,13 @@ except in `again`:
 - `refresh`: 20 panels of 5 series each; the window moves on by 5 s after each set of 20.
 
 sonde is measured twice: with a closed recording, and with one that its agent has open (`…_live`).
-VictoriaMetrics runs without its cache of answers (-search.disableCache); Prometheus has none. wrk
-is the client of all servers."""
+VictoriaMetrics is measured without its cache of answers (-search.disableCache) and with it
+(victoriametrics_cached); Prometheus has none. wrk is the client of all servers, with one connection
+or, for random windows, also with 8 and 64."""
 
 import os
 import random
 import shutil
-import socket
 import statistics
 import sys
 import time
@@ -24,7 +24,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from peers import Missing, report, say  # noqa: E402
-from served import SERVERS, Sonde, evict, serve, wrk  # noqa: E402
+from served import SERVERS, answer_ms, evict, serve, wrk  # noqa: E402
 
 SERIES, SECONDS, RATE_HZ, WINDOW = 100, int(os.environ.get("SONDE_BENCH_HISTORY_SECONDS", "3600")), 10, 300
 START = 1_700_000_000
@@ -70,21 +70,6 @@ def processor_ms(process):
     return time.clock_gettime(clock) * 1e3
 
 
-def answer_ms(port, path):
-    """Returns the time until an answer is complete. The client costs little: urllib's took a third
-    of sonde's first answers."""
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        buffer = bytearray(1 << 20)
-        began = time.monotonic()
-        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n".encode())
-        size = connection.recv_into(buffer)
-        if not buffer.startswith(b"HTTP/1.1 200 "):
-            raise RuntimeError(f"{path}: {bytes(buffer[:size])}")
-        while size:
-            size = connection.recv_into(buffer)
-        return (time.monotonic() - began) * 1e3
-
-
 def first(server, paths, cold):
     """Measures the first answer after the start of a server. Its files are not in the page cache if
     `cold`."""
@@ -105,7 +90,7 @@ def measure(name, server, path):
     for question, paths in questions(path).items():
         size = len(urllib.request.urlopen(f"http://127.0.0.1:{server.port}{paths[0]}", timeout=60).read())
         results[question] = wrk(server.port, paths, 1, SECONDS_EACH) | {"bytes": size}
-        if name == "sonde" and question.endswith("random"):
+        if name != "sonde_live" and question.endswith("random"):
             for clients in CROWDS:
                 results[f"{question}_{clients}_clients"] = wrk(server.port, paths, clients, SECONDS_CROWD) | {"bytes": size}
     if name != "sonde_live":
@@ -137,10 +122,10 @@ def main():
             if name == "sonde_live":
                 report("query", f"http_{question}_live", theirs["median_ms"], "ms", **more)
             elif name == "sonde":
-                if without_peers or question.endswith("clients"):
+                if without_peers:
                     report("query", f"http_{question}", ours["median_ms"], "ms", **more)
             else:
-                own = {f"own_{key}": ours[key] for key in ("p99_ms", "max_ms", "processor_ms") if key in ours}
+                own = {f"own_{key}": ours[key] for key in ("p99_ms", "max_ms", "processor_ms", "per_s") if key in ours}
                 report("query", f"http_{question}", ours["median_ms"], "ms", name, theirs["median_ms"], **own, **more)
 
 

@@ -34,11 +34,14 @@
 #include <string.h>
 
 enum {
-    // A slot for this many bytes: chains are short, because an entry has 1,000 values or so.
+    // At first, the table has a slot for this many bytes of the cache, because entries usually have
+    // 1,000 values or so. If they are smaller, it grows to a slot for each entry, …
     SLOT_BYTES = 4096,
     SLOTS_MIN = 64,
     SLOTS_MAX = 1 << 14,
-    LATEST_SHARE = 8, // the cache remembers one list of time stamps for so many slots
+    // … but to at most so many times as many slots: 1/32 of the cache's bytes.
+    SLOTS_GROWTH = 16,
+    LATEST_SHARE = 8, // the cache remembers one list of time stamps for so many of the first slots
     RECLAIM_BYTES = 4 << 20,
     // A chunk is at most this part of the cache, because a chunk is evicted as a whole, …
     CHUNKS_MIN = 16,
@@ -82,15 +85,20 @@ struct latest {
 
 struct query_cache {
     pthread_mutex_t lock;
-    size_t limit_bytes, bytes;      // bytes: of all chunks
+    size_t limit_bytes, bytes;      // bytes: of all chunks, and of slots since the start
     struct memory_account *account; // NULL: no accounting
     struct list_link chunks;        // oldest first, without evicted ones
     struct list_link prepared;      // chunks without entries
     struct chunk *filling;          // NULL: none
+    struct kept *recent;            // the entry found last; NULL: none, or its chunk is gone
     uint64_t last_number;
-    size_t slot_count; // a power of two
+    // The table grows slot by slot (linear hashing), so no entry waits until all have moved: slots
+    // below `split` have been split in two, the second at `half` + its index.
+    size_t half, split; // half: a power of two
+    size_t slots_max, listed;
     struct kept **slots;
-    struct latest *latest; // slot_count / LATEST_SHARE of them
+    size_t latest_count;
+    struct latest *latest;
 };
 
 int query_cache_create(size_t limit_bytes, struct query_cache **out)
@@ -98,15 +106,18 @@ int query_cache_create(size_t limit_bytes, struct query_cache **out)
     size_t slots = SLOTS_MIN;
     while (slots < SLOTS_MAX && slots < limit_bytes / SLOT_BYTES)
         slots *= 2;
+    size_t latest = slots / LATEST_SHARE, slots_max = slots * SLOTS_GROWTH;
     struct query_cache *c =
-        calloc(1, sizeof *c + slots * sizeof *c->slots + slots / LATEST_SHARE * sizeof *c->latest);
+        calloc(1, sizeof *c + latest * sizeof *c->latest + slots_max * sizeof *c->slots);
     *out = c;
     if (!c)
         return -ENOMEM;
     c->limit_bytes = limit_bytes;
-    c->slot_count = slots;
+    c->half = slots;
+    c->slots_max = slots_max;
+    c->latest_count = latest;
     c->latest = (struct latest *)(void *)(c + 1);
-    c->slots = (struct kept **)(void *)(c->latest + slots / LATEST_SHARE);
+    c->slots = (struct kept **)(void *)(c->latest + latest);
     list_init(&c->chunks);
     list_init(&c->prepared);
     pthread_mutex_init(&c->lock, NULL);
@@ -140,6 +151,8 @@ static void let_go(struct query_cache *c, struct chunk *chunk)
     assert(chunk->holds);
     if (--chunk->holds || chunk == c->filling)
         return;
+    if (c->recent && c->recent->chunk == chunk)
+        c->recent = NULL;
     list_remove(&chunk->of_cache);
     take_bytes_off(c, chunk->bytes);
     huge_pages_free(chunk, chunk->bytes);
@@ -157,17 +170,51 @@ static bool drop_prepared(struct query_cache *c)
     return true;
 }
 
+static uint64_t hash_of(uint64_t block, uint32_t series)
+{
+    return hash_u64(block * 0x9e3779b97f4a7c15u + series);
+}
+
+static bool is_of(const struct kept *k, uint64_t block, uint32_t series)
+{
+    return k->block == block && k->series == series;
+}
+
 static struct kept **slot_of(struct query_cache *c, uint64_t block, uint32_t series)
 {
-    uint64_t hash = hash_u64(block * 0x9e3779b97f4a7c15u + series);
-    struct kept **at = &c->slots[hash & (c->slot_count - 1)];
-    while (*at && ((*at)->block != block || (*at)->series != series))
+    size_t slot = hash_of(block, series) & (2 * c->half - 1);
+    struct kept **at = &c->slots[slot < c->half + c->split ? slot : slot - c->half];
+    while (*at && !is_of(*at, block, series))
         at = &(*at)->chain;
     return at;
 }
 
+// Splits the next slot, if there is room: half of its entries move to a new one.
+static void split_slot(struct query_cache *c)
+{
+    add_bytes(c, sizeof *c->slots);
+    if (is_over(c)) {
+        take_bytes_off(c, sizeof *c->slots);
+        return;
+    }
+    struct kept **low = &c->slots[c->split], **high = low + c->half, *next = *low;
+    *low = NULL;
+    while (next) {
+        struct kept *k = next;
+        next = k->chain;
+        struct kept **to = hash_of(k->block, k->series) & c->half ? high : low;
+        k->chain = *to;
+        *to = k;
+    }
+    if (++c->split == c->half) {
+        c->half *= 2;
+        c->split = 0;
+    }
+}
+
 static void drop(struct query_cache *c, struct kept *k)
 {
+    c->listed--;
     *slot_of(c, k->block, k->series) = k->chain;
     k->listed = false;
     if (!k->users)
@@ -295,17 +342,36 @@ void query_cache_destroy(struct query_cache *c)
         ;
     while (!list_empty(&c->chunks))
         evict_chunk(c, LIST_OF(c->chunks.next, struct chunk, of_cache));
+    take_bytes_off(c, c->bytes); // of the table
     pthread_mutex_destroy(&c->lock);
     free(c);
 }
 
 // ---- entries ----
 
+// Returns the entry that was appended after the one found last, if it is this one; else NULL.
+// Queries find entries in the order in which the first one has appended them. Beside each other
+// they are in the processor's cache, other than the slots of a large table.
+static struct kept *find_beside(struct query_cache *c, uint64_t block, uint32_t series)
+{
+    if (!c->recent)
+        return NULL;
+    struct chunk *chunk = c->recent->chunk;
+    size_t at = (size_t)((char *)c->recent - (char *)chunk) + c->recent->bytes;
+    if (at >= chunk->used)
+        return NULL;
+    struct kept *k = kept_at(chunk, at);
+    return k->listed && is_of(k, block, series) ? k : NULL;
+}
+
 const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t block, uint32_t series)
 {
     spin_lock(&c->lock);
-    struct kept *k = *slot_of(c, block, series);
+    struct kept *k = find_beside(c, block, series);
+    if (!k)
+        k = *slot_of(c, block, series);
     if (k) {
+        c->recent = k;
         k->users++;
         if (k->found != k->chunk->round + 1) {
             k->found = k->chunk->round + 1;
@@ -335,7 +401,7 @@ static struct latest *latest_of(struct query_cache *c, uint64_t block, const int
                                 size_t count)
 {
     uint64_t hash = hash_u64(block * 0x9e3779b97f4a7c15u + count + (uint64_t)*t_ns);
-    return &c->latest[hash & (c->slot_count / LATEST_SHARE - 1)];
+    return &c->latest[hash & (c->latest_count - 1)];
 }
 
 // Returns the time stamps of the block's last entry in the current chunk if they are equal,
@@ -393,6 +459,8 @@ static void list_entry(struct query_cache *c, struct kept *k)
         drop(c, before);
     *slot_of(c, k->block, k->series) = k;
     k->listed = true;
+    if (++c->listed > c->half + c->split && c->half + c->split < c->slots_max)
+        split_slot(c);
     const struct decoded_entry *e = &k->entry;
     *latest_of(c, k->block, e->t_ns, e->count) =
         (struct latest){k->block, k->chunk->number, e->t_ns, e->count};

@@ -48,3 +48,24 @@ bool query_labels_carry(const struct store_series_info *s, const struct store_la
     }
     return true;
 }
+
+bool query_labels_narrow(const struct store_snapshot *store, const struct store_label *tags,
+                         size_t count, const struct store_label *more, size_t among,
+                         const uint32_t **ids, size_t *id_count)
+{
+    bool found = false;
+    size_t most = among / QUERY_INDEX_GAIN;
+    for (size_t i = 0; i < count; i++) {
+        if (str_eq(tags[i].value, STR("*")) || (more && str_eq(more->key, tags[i].key)))
+            continue;
+        size_t n;
+        const uint32_t *list = store_label_series(store, tags[i].key, tags[i].value, &n);
+        if (n > most)
+            continue;
+        found = true;
+        most = n;
+        *ids = list;
+        *id_count = n;
+    }
+    return found;
+}

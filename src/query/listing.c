@@ -2,21 +2,46 @@
 
 #include <errno.h>
 
-// Advances to the next requested metric. Returns false after the last one.
+static const struct store_label *store_label(const struct query_listing *l)
+{
+    return l->store_labels ? &l->store_labels[l->store] : NULL;
+}
+
+// Advances to the next requested metric of the store. Returns false after the last one.
 static bool find_metric(struct query_listing *l)
 {
-    for (; l->store < l->count; l->store++, l->metric = 0) {
-        uint32_t named;
-        if (!l->filter->metric.size) {
-            if (l->metric < store_metric_count(l->stores[l->store]))
-                return true;
-        } else if (store_metric_find(l->stores[l->store], l->filter->metric, &named) &&
-                   l->metric <= named) {
-            l->metric = named;
-            return true;
-        }
+    const struct store_snapshot *store = l->stores[l->store];
+    uint32_t named;
+    if (!l->filter->metric.size)
+        return l->metric < store_metric_count(store);
+    if (!store_metric_find(store, l->filter->metric, &named) || l->metric > named)
+        return false;
+    l->metric = named;
+    return true;
+}
+
+// Sets the series to examine next: those of `few`, else of the next metric. Returns false after the
+// last ones of the store.
+static bool find_series(struct query_listing *l, const uint32_t **ids, size_t *count)
+{
+    const struct query_series_filter *f = l->filter;
+    const struct store_snapshot *store = l->stores[l->store];
+    bool any = find_metric(l);
+    if (any && !l->in_store) {
+        size_t among = store_series_count(store);
+        if (f->metric.size)
+            store_metric_series(store, l->metric, &among);
+        l->narrow = query_labels_narrow(store, f->tags, f->tag_count, store_label(l), among,
+                                        &l->few, &l->few_count);
+        l->in_store = true;
     }
-    return false;
+    if (any && l->narrow) {
+        *ids = l->few;
+        *count = l->few_count;
+    } else if (any) {
+        *ids = store_metric_series(store, l->metric, count);
+    }
+    return any;
 }
 
 static void count_off_grid(struct store_cursor *cursor, int64_t grid_ns,
@@ -67,14 +92,18 @@ void query_listed_merge(struct query_listed_points *into, const struct query_lis
     *into = both;
 }
 
-static bool take(struct query_listing *l, const struct store_metric *metric, uint32_t id,
-                 struct query_listed *out)
+static bool take(struct query_listing *l, uint32_t id, struct query_listed *out)
 {
     const struct query_series_filter *f = l->filter;
     struct store_snapshot *store = l->stores[l->store];
-    const struct store_label *more = l->store_labels ? &l->store_labels[l->store] : NULL;
+    const struct store_label *more = store_label(l);
     struct store_series_info s;
     if (!store_series_get(store, id, &s) || s.label_count > STORE_LABELS_MAX)
+        return false;
+    if (f->metric.size && s.metric != l->metric)
+        return false;
+    const struct store_metric *metric = store_metric_get(store, s.metric);
+    if (!metric)
         return false;
     if (query_labels_lack(&s, more))
         query_labels_add(&s, more, l->room);
@@ -92,18 +121,21 @@ static bool take(struct query_listing *l, const struct store_metric *metric, uin
 int query_listing_next(struct query_listing *l, struct query_listed *out)
 {
     int looks = 0;
-    while (find_metric(l)) {
-        const struct store_metric *metric = store_metric_get(l->stores[l->store], l->metric);
+    for (; l->store < l->count; l->store++) {
+        const uint32_t *ids;
         size_t count;
-        const uint32_t *ids = store_metric_series(l->stores[l->store], l->metric, &count);
-        while (metric && l->series < count) {
-            if (looks++ == QUERY_LISTING_LOOKS)
-                return -EAGAIN;
-            if (take(l, metric, ids[l->series++], out))
-                return 1;
+        while (find_series(l, &ids, &count)) {
+            while (l->series < count) {
+                if (looks++ == QUERY_LISTING_LOOKS)
+                    return -EAGAIN;
+                if (take(l, ids[l->series++], out))
+                    return 1;
+            }
+            l->series = 0;
+            l->metric = l->narrow ? UINT32_MAX : l->metric + 1;
         }
-        l->metric++;
-        l->series = 0;
+        l->metric = 0;
+        l->in_store = false;
     }
     return 0;
 }

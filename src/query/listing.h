@@ -1,4 +1,5 @@
-// listing.h - a walk over the series of some stores: store by store, metric by metric.
+// listing.h - a walk over the series of some stores: store by store, metric by metric; or, if a tag
+// has few series, in the order of their ids.
 #ifndef SONDE_QUERY_LISTING_H
 #define SONDE_QUERY_LISTING_H
 
@@ -44,6 +45,10 @@ struct query_listing {
     size_t store; // the next store and metric, counted from 0
     uint32_t metric;
     size_t series;
+    bool in_store;       // the next three are those of the store
+    bool narrow;         // examine `few`, not metric by metric
+    const uint32_t *few; // the series of a tag
+    size_t few_count;
     struct store_label room[QUERY_LABELS_MAX];
 };
 

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { SELECT_SERIES_WORK = 8, INDEX_GAIN = 4, JUDGE_BYTES = 16 };
+enum { SELECT_SERIES_WORK = 8, JUDGE_BYTES = 16 };
 
 enum verdict { VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES };
 
@@ -121,7 +121,7 @@ static int narrow(struct selector *s, struct store_snapshot *store, const struct
         store_label_series(store, f->key, value, &n);
         total += n;
     }
-    if (total > *count / INDEX_GAIN)
+    if (total > *count / QUERY_INDEX_GAIN)
         return 0;
     uint32_t *found = query_alloc(s->c, &s->c->plan, total, sizeof *found);
     if (!found)

@@ -1,6 +1,7 @@
 #include "store/catalog.h"
 
 #include "base/hash.h"
+#include "store/unpack.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -167,9 +168,10 @@ int catalog_unpack(const uint8_t *packed, size_t size, uint8_t **entries, size_t
     uint8_t *raw = malloc(raw_size + 1);
     if (!raw)
         return -ENOMEM;
-    if (ZSTD_decompress(raw, raw_size, frame.data, frame.size) != raw_size) {
+    int rc = unpack(raw, raw_size, (const uint8_t *)frame.data, frame.size);
+    if (rc) {
         free(raw);
-        return -EBADMSG;
+        return rc;
     }
     *entries = raw;
     *entries_size = raw_size;

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "store/codec_table.h"
+#include "store/unpack.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -458,10 +459,11 @@ int cold_directory_open(const struct block_header *h, const uint8_t *stored,
     uint8_t *raw = malloc(h->directory_raw_bytes + 1);
     if (!raw)
         return -ENOMEM;
-    size_t n = ZSTD_decompress(raw, h->directory_raw_bytes, stored, h->directory_bytes);
-    struct bytes in = bytes_of(raw, ZSTD_isError(n) ? 0 : n);
+    int rc = unpack(raw, h->directory_raw_bytes, stored, h->directory_bytes);
+    struct bytes in = bytes_of(raw, rc ? 0 : h->directory_raw_bytes);
     uint64_t parts = bytes_varint(&in);
-    int rc = in.failed || n != h->directory_raw_bytes || parts > PARTS_MAX ? -EBADMSG : 0;
+    if (!rc && (in.failed || parts > PARTS_MAX))
+        rc = -EBADMSG;
     struct cold_directory *d = NULL;
     if (!rc) {
         size_t bytes =

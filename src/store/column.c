@@ -5,10 +5,10 @@
 #include "store/codec_table.h"
 #include "store/overflow.h"
 #include "store/reader.h"
+#include "store/unpack.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <zstd.h>
 
 enum {
     // bytes of a block that are copied and checksummed at a time: they fit into the nearest cache
@@ -203,9 +203,15 @@ static int cold_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t i
     if (rc)
         return rc;
     size_t i = id;
-    // If all series up to this one are in the block, it has the place of its id.
-    if (b->header.kind == BLOCK_POINTS && (i >= d->entry_count || d->entries[i].series != id))
-        SEARCH_FIRST(i, d->entry_count, d->entries[i].series >= id);
+    if (b->header.kind == BLOCK_POINTS && d->entry_count) {
+        uint32_t first = d->entries[0].series, last = d->entries[d->entry_count - 1].series;
+        if (id < first || id > last)
+            return -ENOENT;
+        // Usually, all series from the first one to this one are in the block.
+        i -= first;
+        if (i >= d->entry_count || d->entries[i].series != id)
+            SEARCH_FIRST(i, d->entry_count, d->entries[i].series >= id);
+    }
     if (i >= d->entry_count || !d->entries[i].count ||
         (b->header.kind == BLOCK_POINTS && d->entries[i].series != id))
         return -ENOENT;
@@ -354,16 +360,6 @@ static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct 
 
 // ---- Cold blocks ----
 
-// One context unpacks all frames, because creating a context costs as much as unpacking a small
-// part.
-int column_unpack(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
-                  size_t frame_size)
-{
-    if (!s->unzip && !(s->unzip = ZSTD_createDCtx()))
-        return -ENOMEM;
-    return ZSTD_decompressDCtx(s->unzip, out, size, frame, frame_size) == size ? 0 : -EBADMSG;
-}
-
 // Takes memory for an unpacked part, or room in the overflow if the cache has no more memory.
 static uint8_t *part_place(struct store_snapshot *s, size_t size, bool *in_overflow)
 {
@@ -405,7 +401,7 @@ int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number,
     if (!raw)
         return -ENOMEM;
     struct codec_table *table = NULL;
-    rc = column_unpack(s, raw, part.raw_size, stored, part.size);
+    rc = unpack(raw, part.raw_size, stored, part.size);
     if (!rc)
         rc = codec_table_open(raw, part.raw_size, &table);
     if (rc) {

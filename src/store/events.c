@@ -9,6 +9,7 @@
 #include "store/event_index.h"
 #include "store/event_record.h"
 #include "store/reader.h"
+#include "store/unpack.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -262,7 +263,7 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
         return -ENOMEM;
     if (packed) {
         size_t frame = ZSTD_findFrameCompressedSize(stored, h->data_bytes);
-        rc = ZSTD_isError(frame) ? -EBADMSG : column_unpack(s, bytes, size, stored, frame);
+        rc = ZSTD_isError(frame) ? -EBADMSG : unpack(bytes, size, stored, frame);
         if (rc == -ENOMEM) {
             free(bytes);
             return rc;

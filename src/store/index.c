@@ -371,6 +371,24 @@ static int by_str(const void *a, const void *b)
     return str_compare(*(const struct str *)a, *(const struct str *)b);
 }
 
+static bool is_sorted(const struct str *all, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (str_compare(all[i - 1], all[i]) > 0)
+            return false;
+    return true;
+}
+
+// Whether the word is among the last few. Pairs repeat their few keys all the time.
+static bool ends_with(const struct str *all, size_t count, struct str word)
+{
+    enum { FEW = 8 };
+    for (size_t i = count; i-- > 0 && count - i <= FEW;)
+        if (str_eq(all[i], word))
+            return true;
+    return false;
+}
+
 // Collects all keys if key is NULL, else the values of this key.
 static const struct str *collect(const struct store_snapshot *s, const struct str *key,
                                  size_t *count)
@@ -384,13 +402,16 @@ static const struct str *collect(const struct store_snapshot *s, const struct st
     size_t n = 0;
     for (size_t i = 0; all && i < x->pair_count; i++) {
         const struct label_pair *p = &x->pairs[i];
-        if (p->series.count && p->series.ids[0] < s->series_count && (!key || str_eq(p->key, *key)))
+        if (!p->series.count || p->series.ids[0] >= s->series_count)
+            continue;
+        if (key ? str_eq(p->key, *key) : !ends_with(all, n, p->key))
             all[n++] = key ? p->value : p->key;
     }
     pthread_mutex_unlock(&s->reader->mutex);
     if (!all || !n)
         return NULL;
-    qsort(all, n, sizeof *all, by_str);
+    if (!is_sorted(all, n))
+        qsort(all, n, sizeof *all, by_str);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
         if (!kept || !str_eq(all[kept - 1], all[i]))

@@ -262,7 +262,6 @@ struct store_snapshot {
     struct arena memory;
     struct cache cache;
     struct buf scratch;
-    struct ZSTD_DCtx_s *unzip; // created on first use
     struct buffers buffers;
     struct cut_column cut[CUT_COLUMNS];
     unsigned next_cut;         // index of the cut column that is replaced next
@@ -345,10 +344,6 @@ void column_keep_cut(struct store_snapshot *s, const struct block_ref *b, uint32
 bool column_take_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series,
                      struct column *out);
 void columns_free_cut(struct store_snapshot *s);
-
-// Unpacks exactly `size` bytes of a frame. Returns 0, -EBADMSG, -ENOMEM.
-int column_unpack(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
-                  size_t frame_size);
 
 // The directory of a cold block (shared; the block owns it), and one of its parts, unpacked and
 // pinned.

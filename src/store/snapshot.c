@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <zstd.h>
 
 enum { SNAPSHOT_TRIES = 10000 };
 
@@ -102,7 +101,6 @@ void store_snapshot_close(struct store_snapshot *s)
     columns_free_cut(s);
     buffers_free(&s->buffers);
     cache_free(&s->cache);
-    ZSTD_freeDCtx(s->unzip);
     pthread_mutex_lock(&s->reader->mutex);
     while (s->held) {
         struct view_hold *hold = s->held;

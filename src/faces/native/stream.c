@@ -271,10 +271,12 @@ static size_t follow_file(struct stream *s, const struct sources_view *view, siz
         if (!stored.size || !store_metric_find(snapshot, stored, &metric))
             return 0;
     }
+    const struct store_label *more = view->labels ? &view->labels[file] : NULL;
     const uint32_t *ids = store_metric_series(snapshot, metric, &count);
+    query_labels_narrow(snapshot, one->tags, one->tag_count, more, count, &ids, &count);
     for (size_t i = 0; i < count && written < room && !out->failed; i++) {
         struct store_series_info info;
-        if (!sources_series(view, file, ids[i], arena, &info) ||
+        if (!sources_series(view, file, ids[i], arena, &info) || info.metric != metric ||
             !query_labels_carry(&info, one->tags, one->tag_count))
             continue;
         text.size = 0;

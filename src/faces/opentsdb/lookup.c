@@ -221,25 +221,6 @@ static int keep(struct finding *f, struct str metric, const struct store_series_
     return 0;
 }
 
-static int find_in_metric(struct finding *f, const struct sources_view *view, size_t file,
-                          uint32_t metric, struct error *e)
-{
-    const struct store_snapshot *snapshot = view->snapshots[file];
-    struct str name = store_metric_get(snapshot, metric)->name;
-    size_t count;
-    const uint32_t *ids = store_metric_series(snapshot, metric, &count);
-    int rc = 0;
-    for (size_t i = 0; i < count && !rc && f->count < f->most; i++) {
-        struct store_series_info s;
-        if ((i & 4095) == 4095 && clock_monotonic_ns() > f->deadline_ns)
-            return error_set(e, -ETIMEDOUT, "the lookup took too long (limit query_deadline)");
-        if (sources_series(view, file, ids[i], f->arena, &s) && matches(f->what, &s) &&
-            is_new(f, name, &s, e, &rc))
-            rc = keep(f, name, &s, e);
-    }
-    return rc;
-}
-
 // Returns the tags that select series directly: those with one value for their key.
 static size_t single_tags(const struct lookup *l, struct store_label out[LOOKUP_TAGS_MAX])
 {
@@ -253,6 +234,60 @@ static size_t single_tags(const struct lookup *l, struct store_label out[LOOKUP_
                 l->tags[i].key, is_any(l->tags[i].value) ? STR("*") : l->tags[i].value};
     }
     return count;
+}
+
+// Examines series of a file. `metric` is NULL, or the only one that counts.
+static int find_among(struct finding *f, const struct sources_view *view, size_t file,
+                      const uint32_t *metric, const uint32_t *ids, size_t count, struct error *e)
+{
+    const struct store_snapshot *snapshot = view->snapshots[file];
+    int rc = 0;
+    for (size_t i = 0; i < count && !rc && f->count < f->most; i++) {
+        struct store_series_info s;
+        if ((i & 4095) == 4095 && clock_monotonic_ns() > f->deadline_ns)
+            return error_set(e, -ETIMEDOUT, "the lookup took too long (limit query_deadline)");
+        if (!sources_series(view, file, ids[i], f->arena, &s) || (metric && s.metric != *metric) ||
+            !matches(f->what, &s))
+            continue;
+        struct str name = store_metric_get(snapshot, s.metric)->name;
+        if (is_new(f, name, &s, e, &rc))
+            rc = keep(f, name, &s, e);
+    }
+    return rc;
+}
+
+static int find_in_file(struct finding *f, const struct sources_view *view, size_t file,
+                        struct error *e)
+{
+    const struct store_snapshot *snapshot = view->snapshots[file];
+    const struct store_label *more = view->labels ? &view->labels[file] : NULL;
+    struct store_label tags[LOOKUP_TAGS_MAX];
+    const bool one_metric = f->what->metric.size > 0;
+    uint32_t metric = 0, last = (uint32_t)store_metric_count(snapshot);
+    size_t count = store_series_count(snapshot);
+    const uint32_t *ids;
+    if (one_metric) {
+        if (!store_metric_find(snapshot, f->what->metric, &metric))
+            return 0;
+        last = metric + 1;
+        store_metric_series(snapshot, metric, &count);
+    }
+    if (query_labels_narrow(snapshot, tags, single_tags(f->what, tags), more, count, &ids, &count))
+        return find_among(f, view, file, one_metric ? &metric : NULL, ids, count, e);
+    int rc = 0;
+    for (; metric < last && !rc; metric++) {
+        ids = store_metric_series(snapshot, metric, &count);
+        rc = find_among(f, view, file, NULL, ids, count, e);
+    }
+    return rc;
+}
+
+static int find_in_files(struct finding *f, const struct sources_view *view, struct error *e)
+{
+    int rc = 0;
+    for (size_t i = 0; i < view->count && !rc; i++)
+        rc = find_in_file(f, view, i, e);
+    return rc;
 }
 
 // Used if there are other nodes: searches the list of all series of the metric.
@@ -270,22 +305,6 @@ static int find_in_list(struct finding *f, struct reading *d, struct error *e)
                                       .label_count = (uint32_t)all[i].label_count};
         if (matches(f->what, &s))
             rc = keep(f, all[i].metric->name, &s, e);
-    }
-    return rc;
-}
-
-static int find_all(struct finding *f, const struct sources_view *view, struct error *e)
-{
-    int rc = 0;
-    for (size_t i = 0; i < view->count && !rc; i++) {
-        const struct store_snapshot *snapshot = view->snapshots[i];
-        uint32_t metric = 0, last = 0;
-        if (!f->what->metric.size)
-            last = (uint32_t)store_metric_count(snapshot);
-        else if (store_metric_find(snapshot, f->what->metric, &metric))
-            last = metric + 1;
-        for (; metric < last && !rc; metric++)
-            rc = find_in_metric(f, view, i, metric, e);
     }
     return rc;
 }
@@ -381,7 +400,7 @@ static int lookup(struct service *service, struct request *r, struct answer *a, 
     else if (!l.metric.size)
         rc = error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(requested_name));
     if (!rc && has_series)
-        rc = service->reads.hub ? find_in_list(&f, &d, e) : find_all(&f, &d.view, e);
+        rc = service->reads.hub ? find_in_list(&f, &d, e) : find_in_files(&f, &d.view, e);
     if (!rc && f.count == LOOKUP_MAX)
         rc = error_set(e, -E2BIG, "more than %d series match; give a limit or more tags",
                        LOOKUP_MAX - 1);
