@@ -14,6 +14,7 @@
 #include "cli/data_request.h"
 #include "cli/run_facts.h"
 #include "launch/parameters.h"
+#include "report/words.h"
 
 #include <errno.h>
 #include <math.h>
@@ -348,7 +349,7 @@ const char *comparison_verdict(const struct compared *x)
 
 static void add_value_cell(struct columns *t, const struct compared *x, double value)
 {
-    columns_cell(t, "%.4g%s", value, x->is_span ? "s" : "");
+    columns_cell(t, "%s%s", words_number(value).text, x->is_span ? "s" : "");
 }
 
 bool comparison_shows(const struct compared *x, enum difference_statistic statistic)

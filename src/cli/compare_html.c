@@ -6,6 +6,7 @@
 #include "cli/comparison.h"
 #include "report/html_chart.h"
 #include "report/html_page.h"
+#include "report/words.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -58,9 +59,10 @@ static void write_row(const struct compared *x, enum difference_statistic which,
     comparison_change(e, change);
     buf_add_str(out, STR("<tr>"));
     html_put("td", which == DIFFERENCE_MEAN ? str_of(x->name) : STR(""), out);
-    buf_printf(out, "<td class=\"t\">%s<td>%.4g%s<td>%.4g%s<td>%s<td class=\"t\">%s%s%s",
-               comparison_statistics[which], e->before, unit, e->after, unit, change,
-               *verdict ? "<b>" : "", verdict, *verdict ? "</b>" : "");
+    buf_printf(out, "<td class=\"t\">%s<td>%s%s<td>%s%s<td>%s<td class=\"t\">%s%s%s",
+               comparison_statistics[which], words_number(e->before).text, unit,
+               words_number(e->after).text, unit, change, *verdict ? "<b>" : "", verdict,
+               *verdict ? "</b>" : "");
 }
 
 static void write_differences(const struct comparison *c, struct buf *out)

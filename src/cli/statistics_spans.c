@@ -19,7 +19,7 @@ static void add_number(struct columns *c, double value, bool csv)
     else if (csv)
         columns_text(c, (struct str){text, number_format(text, value)});
     else
-        columns_cell(c, "%.4g", value);
+        columns_cell(c, "%s", words_number(value).text);
 }
 
 static void add_share(struct columns *c, double share, bool csv)

@@ -2,6 +2,7 @@
 // divided work.
 #include "report/finding_hosts.h"
 #include "report/findings.h"
+#include "report/words.h"
 
 enum {
     STRAGGLERS_MAX = 4, // maximum number of findings, one for each measure; the table lists members
@@ -177,8 +178,9 @@ void find_imbalance(struct report *r)
             return;
         f->title = finding_text(r, "'%.*s' takes %.*s %.0f %% longer than the mean of all",
                                 STR_ARG(s->name), STR_ARG(s->slowest), (s->imbalance - 1) * 100);
-        f->evidence = finding_text(r, "%llu spans of %zu members, mean %.4g s",
-                                   (unsigned long long)s->count, s->members, s->mean_s);
+        f->evidence =
+            finding_text(r, "%llu spans of %zu members, mean %s s", (unsigned long long)s->count,
+                         s->members, words_number(s->mean_s).text);
         f->advice = STR("Divide the work evenly: the others wait for the slowest member. If its "
                         "share is not larger, see sonde detect --span.");
         f->value = s->imbalance;

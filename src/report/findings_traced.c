@@ -1,6 +1,7 @@
 // findings_traced.c - findings from `sonde run --trace`: the rank that the others wait for, and the
 // largest file. They do not need a long run, because each threshold is a time or an amount.
 #include "report/findings.h"
+#include "report/words.h"
 
 #include <stdlib.h>
 
@@ -83,9 +84,9 @@ static void judge_communicator(struct report *r, const struct report_waiting *fi
                             libraries[first->library].name, STR_ARG(ranks[0].rank),
                             STR_ARG(finding_duration(r, waited)), share * 100);
     f->evidence = finding_text(
-        r, "time in collectives: rank %.*s %.4g s, the next one (rank %.*s) %.4g s, median %.4g s",
-        STR_ARG(ranks[0].rank), ranks[0].seconds, STR_ARG(ranks[1].rank), ranks[1].seconds,
-        ranks[count / 2].seconds);
+        r, "time in collectives: rank %.*s %s s, the next one (rank %.*s) %s s, median %s s",
+        STR_ARG(ranks[0].rank), words_number(ranks[0].seconds).text, STR_ARG(ranks[1].rank),
+        words_number(ranks[1].seconds).text, words_number(ranks[count / 2].seconds).text);
     f->advice = alone ? libraries[first->library].between
                       : STR("Divide the work evenly: several ranks come late to the collectives.");
     f->value = waited;
@@ -158,11 +159,12 @@ void find_largest_file(struct report *r)
     f->title =
         finding_text(r, "largest file: %.*s, %.*s read, %.*s written", STR_ARG(top->path),
                      STR_ARG(finding_bytes(r, top->read)), STR_ARG(finding_bytes(r, top->written)));
-    f->evidence = finding_text(
-        r,
-        "%.0f calls of %.*s on average; %.0f %% of the bytes of all files; %.4g s "
-        "in calls of one rank or program, %.0f %% of the run",
-        top->calls, STR_ARG(finding_bytes(r, each)), bytes / all * 100, top->seconds, share * 100);
+    f->evidence =
+        finding_text(r,
+                     "%.0f calls of %.*s on average; %.0f %% of the bytes of all files; %s s "
+                     "in calls of one rank or program, %.0f %% of the run",
+                     top->calls, STR_ARG(finding_bytes(r, each)), bytes / all * 100,
+                     words_number(top->seconds).text, share * 100);
     f->advice = each < small_call_bytes
                     ? STR("Read and write it in larger blocks: a call should move 1 MiB or more.")
                     : STR("If the run waits for it: fewer or smaller copies, a faster file system, "

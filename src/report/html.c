@@ -194,12 +194,8 @@ static void write_metrics(const struct report *r, struct buf *out)
         buf_add_str(out, STR("<tr><td>"));
         html_escape(out, m->metric);
         buf_printf(out, "<td>%.0f", all.points);
-        for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
-            if (isnan(values[k]))
-                buf_add_str(out, STR("<td>-"));
-            else
-                buf_printf(out, "<td>%.4g", values[k]);
-        }
+        for (size_t k = 0; k < sizeof values / sizeof *values; k++)
+            buf_printf(out, "<td>%s", words_number(values[k]).text);
     }
     buf_add_str(out, STR("</table></div>\n"));
     for (size_t i = 0; i < count; i++) {
@@ -232,10 +228,10 @@ static void write_spans(const struct report *r, struct buf *out)
             snprintf(ratio, sizeof ratio, "%.2f", s->imbalance);
         buf_add_str(out, STR("<tr><td>"));
         html_escape(out, s->name);
-        buf_printf(out,
-                   "<td>%llu<td>%.4g<td>%.4g<td>%.4g<td>%.4g<td>%s<td>%zu<td>%s<td class=\"t\">",
-                   (unsigned long long)s->count, s->mean_s, s->p50_s, s->p95_s, s->max_s, share,
-                   s->members, ratio);
+        buf_printf(out, "<td>%llu<td>%s<td>%s<td>%s<td>%s<td>%s<td>%zu<td>%s<td class=\"t\">",
+                   (unsigned long long)s->count, words_number(s->mean_s).text,
+                   words_number(s->p50_s).text, words_number(s->p95_s).text,
+                   words_number(s->max_s).text, share, s->members, ratio);
         if (s->members > 1)
             html_escape(out, s->slowest);
         buf_printf(out, "<td>%s<td>%s<td>%s", idle, within, outside);
@@ -257,8 +253,8 @@ static void write_kernels(const struct report *r, struct buf *out)
         words_share(k->seconds / all_s, share);
         buf_add_str(out, STR("<tr><td>"));
         html_escape(out, k->name);
-        buf_printf(out, "<td>%.0f<td>%.4g<td>%.4g<td>%s", k->count, k->seconds / k->count,
-                   k->seconds, share);
+        buf_printf(out, "<td>%.0f<td>%s<td>%s<td>%s", k->count,
+                   words_number(k->seconds / k->count).text, words_number(k->seconds).text, share);
     }
     buf_add_str(out, STR("</table></div>\n"));
     if (r->kernel_count > REPORT_KERNELS_SHOWN)

@@ -203,11 +203,12 @@ static void write_metrics(const struct report *r, struct buf *out)
         struct program_metric all = program_metric_of(r, m);
         name_cell(out, m->metric);
         if (m->counter)
-            buf_printf(out, " %8.0f  reached %.6g, %.4g a second\n", all.points, all.reached,
-                       all.mean);
+            buf_printf(out, " %8.0f  reached %s, %s a second\n", all.points,
+                       words_number(all.reached).text, words_number(all.mean).text);
         else
-            buf_printf(out, " %8.0f %9.4g %9.4g %9.4g %9.4g %9.4g\n", all.points, all.mean,
-                       all.least, all.greatest, all.first, all.last);
+            buf_printf(out, " %8.0f %9s %9s %9s %9s %9s\n", all.points, words_number(all.mean).text,
+                       words_number(all.least).text, words_number(all.greatest).text,
+                       words_number(all.first).text, words_number(all.last).text);
         for (size_t k = 0; k < count; k++)
             if (agreements[k].a == m)
                 write_agreement(&agreements[k], out);

@@ -5,6 +5,21 @@
 #include <stdio.h>
 #include <time.h>
 
+struct words_number words_number(double value)
+{
+    enum { DIGITS = 4 };
+    const double whole_below = 1e15, rounds_to_whole = 9999.5;
+    struct words_number number;
+    double size = fabs(value);
+    if (isnan(value))
+        snprintf(number.text, WORDS_MAX, "-");
+    else if (size >= rounds_to_whole && size < whole_below)
+        snprintf(number.text, WORDS_MAX, "%.0f", value);
+    else
+        snprintf(number.text, WORDS_MAX, "%.*g", DIGITS, value);
+    return number;
+}
+
 void words_value(double value, const char *unit, char out[WORDS_MAX])
 {
     char number[32];

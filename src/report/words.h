@@ -6,6 +6,12 @@
 
 enum { WORDS_MAX = 48 };
 
+struct words_number {
+    char text[WORDS_MAX];
+};
+// Writes four digits, with an exponent only for values that are very small or need more than 15
+// digits: "0.3125", "12346", "4e-05". NaN is "-".
+struct words_number words_number(double value);
 // Writes a value: "3.2 cores", "1.5 GiB", "12.4 MiB/s", "0.31 s". NaN is "-".
 void words_value(double value, const char *unit, char out[WORDS_MAX]);
 // Writes a share: "38 %", "0.4 %". NaN is "-".
