@@ -57,6 +57,10 @@ static void quote(struct buf *out, struct str s)
     size_t plain = 0, i = 0; // bytes [plain, i) need no escape and are written in one piece
     while (i < s.size) {
         unsigned char c = (unsigned char)s.data[i];
+        if (c >= ' ' && c < 0x7f && c != '"' && c != '\\') { // most characters
+            i++;
+            continue;
+        }
         size_t n = utf8_sequence((const unsigned char *)s.data + i, s.size - i);
         // DEL and U+0080 to U+009F need no escape in JSON, but a terminal may interpret them.
         bool control = c == 0x7f || (n == 2 && utf8_is_control((const unsigned char *)s.data + i));

@@ -250,7 +250,8 @@ static int find_among(struct finding *f, const struct sources_view *view, size_t
             !matches(f->what, &s))
             continue;
         struct str name = store_metric_get(snapshot, s.metric)->name;
-        if (is_new(f, name, &s, e, &rc))
+        // A file has each series once.
+        if (view->count == 1 || is_new(f, name, &s, e, &rc))
             rc = keep(f, name, &s, e);
     }
     return rc;
