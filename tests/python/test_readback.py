@@ -1,12 +1,20 @@
 """A program's emitted values are in the answer to the next query, from any client and in any form:
 50 of 50 times, without a delay."""
 
+import pathlib
 import sys
 
 from program import Program, main
 from place import SONDE
+import waiting
 
 TIMES = 50
+
+# How a program stops another process.
+WAITING = f"""
+sys.path.insert(0, {str(pathlib.Path(waiting.__file__).parent)!r})
+from waiting import continue_process, stop_process
+"""
 
 # The beginning of all programs here.
 BEGIN = f"""
@@ -259,20 +267,17 @@ def agents():
     def test_one_that_stands_still_holds_up_no_question(self):
         """The answer contains all data of the file, and the incomplete drain is counted. When the
         agent continues, an answer contains all points."""
-        said = self.run_it(BEGIN + self.FIND + """
-import signal
+        said = self.run_it(BEGIN + self.FIND + WAITING + """
 telemetry.add_data("data", 0)
 print(values(client.query("data")))
 (agent,) = agents()
-os.kill(agent, signal.SIGSTOP)
-while open(f"/proc/{agent}/stat").read().rpartition(")")[2].split()[0] != "T":
-    pass
+stop_process(agent)
 telemetry.add_data("data", 1)
 answers = [values(client.query("data")) for _ in range(TIMES)]
 def late():
     return json.loads(client._open().ask("/sonde/v1/status"))["drains"]["late"]
 print(answers == [[0]] * TIMES, late() == TIMES)
-os.kill(agent, signal.SIGCONT)
+continue_process(agent)
 before = None
 while values(client.query("data")) != [0, 1] or before != late():
     before = late()
