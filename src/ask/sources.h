@@ -18,7 +18,7 @@
 enum {
     SOURCES_FILES_MAX = 16384, // further files are left out, and counted
     // maximum size of the cache of decoded points
-    SOURCES_DECODED_BYTES = 64 << 20,
+    SOURCES_DECODED_BYTES = 256 << 20,
 };
 
 struct sources;

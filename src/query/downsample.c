@@ -107,6 +107,32 @@ static int gather(struct folding *f, const double *v, size_t n)
     return 0;
 }
 
+enum { SINGLES = 8 }; // buckets that one step folds
+
+// Folds buckets of one point each: points as far apart as the grid's places. The sum and the
+// average of such a bucket are its value, also if that is NaN. The bucket k begins at or before
+// t[0]. Returns how many buckets it has folded, a multiple of SINGLES.
+static size_t fold_singles(const int64_t *borders, size_t k, size_t bucket_count, const int64_t *t,
+                           const double *v, size_t n, int64_t *at, double *values)
+{
+    size_t done = 0;
+    while (done + SINGLES < n && k + done + SINGLES < bucket_count) {
+        const int64_t *end = borders + k + done, *next = t + done + 1;
+        const double *one = v + done;
+        int same = t[done] < end[0];
+        for (size_t i = 0; i < SINGLES; i++)
+            same &= (next[i] >= end[i]) & (next[i] < end[i + 1]);
+        if (!same)
+            break;
+        for (size_t i = 0; i < SINGLES; i++) {
+            at[done + i] = (int64_t)(k + done + i);
+            values[done + i] = 0 + one[i]; // a sum begins with 0, so it is never -0
+        }
+        done += SINGLES;
+    }
+    return done;
+}
+
 // Folds the buckets of the common case, regular points on a fixed grid: buckets that begin and end
 // in this array and have as many points as their predecessor. The current bucket begins at t[i].
 // Returns the index of the first point behind these buckets.
@@ -118,6 +144,11 @@ static size_t fold_equal_buckets(struct folding *f, const int64_t *t, const doub
     double *values = f->out->values + f->out->count;
     size_t k = f->k, first = k;
     const int64_t *borders = f->g->times + 1;
+    if (length == 1 && (sum || avg)) {
+        size_t done = fold_singles(borders, k, f->g->count, t + i, v + i, n - i, at, values);
+        k += done;
+        i += done;
+    }
     // The current bucket's successor must be the grid's next bucket, which contains the point i +
     // length.
     while (length < n - i && k + 1 < f->g->count && t[i + length - 1] < borders[k] &&

@@ -573,6 +573,57 @@ static void dev_far_from_zero(void **state)
     world_free(w);
 }
 
+// Buckets of one point each, between them gaps, NaN, -0 and buckets of two points: the sum and the
+// average of a bucket, to the last bit.
+static void buckets_of_one_point(void **state)
+{
+    (void)state;
+    enum { SECONDS = 400, ROUNDS = 40 };
+    uint64_t random = 88172645463325252u;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct world *w = world_new();
+        uint32_t id = world_series(w, 0, "m", "host=a");
+        double sum[SECONDS];
+        unsigned count[SECONDS];
+        for (int k = 0; k < SECONDS; k++) {
+            sum[k] = 0;
+            count[k] = 0;
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            unsigned kind = (unsigned)(random % 64), points = kind == 0 ? 0 : kind == 1 ? 2 : 1;
+            for (unsigned i = 0; i < points; i++) {
+                double value = kind == 2   ? (double)NAN
+                               : kind == 3 ? -0.0
+                                           : (double)(random >> 32) / 7 - 3e8;
+                world_add(w, 0, id, (T + k) * S + (int64_t)i * (S - 1), value);
+                if (isnan(value))
+                    continue;
+                sum[k] += value;
+                count[k]++;
+            }
+        }
+        for (int average = 0; average < 2; average++) {
+            struct asked a = ask(w, average ? "none:1s-avg:m" : "none:1s-sum:m", T, T + SECONDS);
+            const struct query_series *s = &a.result.series[0];
+            size_t at = 0;
+            for (int k = 0; k < SECONDS; k++) {
+                if (at == s->count || s->t_ns[at] != (T + k) * S) {
+                    assert_int_equal(count[k], 0);
+                    continue;
+                }
+                double want = count[k] ? average ? sum[k] / count[k] : sum[k] : (double)NAN;
+                if (isnan(want))
+                    assert_true(isnan(s->values[at]));
+                else
+                    assert_memory_equal(&s->values[at], &want, sizeof want);
+                at++;
+            }
+            assert_int_equal(at, s->count);
+            asked_free(&a);
+        }
+        world_free(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -580,6 +631,7 @@ int main(void)
         cmocka_unit_test(filters),
         cmocka_unit_test(series_without_tags),
         cmocka_unit_test(explicit_tags),
+        cmocka_unit_test(buckets_of_one_point),
         cmocka_unit_test(fills),
         cmocka_unit_test(nan_is_skipped),
         cmocka_unit_test(one_series_through_each_aggregator),
