@@ -1,10 +1,10 @@
 """Measures queries of many small things, in sonde (`sonde replay`), VictoriaMetrics without its
 cache of answers, and Prometheus. Two consecutive requests are never equal.
 
-- `recordings_…`: 100 recordings, each of one host, with 10 series at 1 Hz for an hour. Averages
-  over 1 s in windows of 300 s at random places: over all hosts, 10 averages of 100 series (`all`)
-  or one of them (`one`); of a host, each of its 10 series (`host`). `first` is the first `one`
-  after the start of a server.
+- `recordings_100_…`: 100 recordings, each of one host, with 10 series at 1 Hz for an hour. Averages
+  over 1 s in windows of 300 s at random places: over all hosts, 10 averages (`all`) or one of them
+  (`one`); of a host, each of its 10 series (`host`). `first` is the first `one` after the start of
+  a server. `recordings_1000_…`: 1,000 such recordings of 10 minutes.
 - `million_…`: a million series, 100 metrics of 10,000 devices each, with 5 points each. The names
   of the metrics (`metrics`), the devices that begin with a text (`prefix`), the devices of a metric
   (`devices`), the series of a device (`device`), the points of a series (`points`), the average
@@ -24,24 +24,24 @@ from peers import Missing, Prometheus, VictoriaMetrics, report, say  # noqa: E40
 from served import TOKEN, ImportedSonde, answer_ms, serve, wrk  # noqa: E402
 
 START, WINDOW = 1_700_000_000, 300
-HOSTS, ITEMS, SECONDS = 100, 10, 3600
+RECORDINGS, ITEMS = ((100, 3600), (1000, 600)), 10  # hosts, seconds
 METRICS, DEVICES, POINTS, STEP = 100, 10_000, 5, 10
 SECONDS_EACH = int(os.environ.get("SONDE_BENCH_SECONDS", "3"))
 PATHS, FIRST_ROUNDS = 1000, 5
 SERVERS = (("sonde", ImportedSonde), ("victoriametrics", VictoriaMetrics), ("prometheus", Prometheus))
 
 
-def recordings():
+def recordings(hosts, seconds):
     source = random.Random(7)
     columns = {}
-    for host in range(HOSTS):
+    for host in range(hosts):
         for item in range(ITEMS):
             value, values = 50.0, []
-            for _ in range(SECONDS):
+            for _ in range(seconds):
                 value = min(100.0, max(0.0, value + source.uniform(-2, 2)))
                 values.append(round(value, 2))
-            columns[("load", (("host", f"h{host:02}"), ("item", f"i{item}")))] = values
-    return columns, [(START + i) * 1_000_000_000 for i in range(SECONDS)]
+            columns[("load", (("host", f"h{host:03}"), ("item", f"i{item}")))] = values
+    return columns, [(START + i) * 1_000_000_000 for i in range(seconds)]
 
 
 def million():
@@ -58,14 +58,14 @@ def prometheus(query, start, seconds, step):
     return f"/api/v1/query_range?start={start + step}&end={start + seconds}&step={step}&query={quote(query)}"
 
 
-def questions_of_recordings(ours):
+def questions_of_recordings(ours, hosts, seconds):
     """Returns name of the question → paths that are requested in turn."""
     source = random.Random(9)
-    draws = [(START + source.randrange(SECONDS - WINDOW), source.randrange(ITEMS), source.randrange(HOSTS)) for _ in range(PATHS)]
+    draws = [(START + source.randrange(seconds - WINDOW), source.randrange(ITEMS), source.randrange(hosts)) for _ in range(PATHS)]
 
     def paths(m, query):
-        return [sonde(m % {"item": f"i{item}", "host": f"h{host:02}"}, start, WINDOW) if ours else
-                prometheus(query % {"item": f"i{item}", "host": f"h{host:02}"}, start, WINDOW, 1) for start, item, host in draws]
+        tags = [(start, {"item": f"i{item}", "host": f"h{host:03}"}) for start, item, host in draws]
+        return [sonde(m % one, start, WINDOW) if ours else prometheus(query % one, start, WINDOW, 1) for start, one in tags]
     return {"all": paths("avg:1s-avg:load{item=*}", "avg by (item) (avg_over_time(load[1s]))"),
             "one": paths("avg:1s-avg:load{item=%(item)s}", 'avg(avg_over_time(load{item="%(item)s"}[1s]))'),
             "host": paths("none:1s-avg:load{host=%(host)s}", 'avg_over_time(load{host="%(host)s"}[1s])')}
@@ -129,7 +129,8 @@ def main():
     if not shutil.which("wrk"):
         say("wrk is not installed; skipped")
         return
-    compare("recordings", recordings(), questions_of_recordings, "one")
+    for hosts, seconds in RECORDINGS:
+        compare(f"recordings_{hosts}", recordings(hosts, seconds), lambda ours: questions_of_recordings(ours, hosts, seconds), "one")
     compare("million", million(), questions_of_million, "points")
 
 

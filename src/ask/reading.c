@@ -316,7 +316,8 @@ const struct store_metric *reading_metric(struct reading *d, const struct query_
 struct walk {
     reading_event_fn *take;
     void *user;
-    struct str host;
+    const struct store_reader *reader;
+    struct str host; // of the file; NULL until its first event, because most files have none
     const struct store_label *file_label;
     bool over;
 };
@@ -324,6 +325,8 @@ struct walk {
 static bool pass_on(const struct store_event *event, void *user)
 {
     struct walk *w = user;
+    if (!w->host.data)
+        w->host = store_reader_meta(w->reader, STR("host"));
     w->over = !w->take(event, w->host, w->file_label, w->user);
     return !w->over;
 }
@@ -335,7 +338,8 @@ static int own_events(struct reading *d, const struct store_event_selection *sel
     int rc = 0;
     for (size_t i = 0; i < d->view.count && !rc && !w.over; i++) {
         w.file_label = d->view.labels ? &d->view.labels[i] : NULL;
-        w.host = store_reader_meta(source_reader(d->view.files[i]), STR("host"));
+        w.reader = source_reader(d->view.files[i]);
+        w.host = (struct str){0};
         rc = store_events_find(d->view.snapshots[i], selection, pass_on, &w);
     }
     return rc ? error_set(e, rc, "cannot read events: %s", strerror(-rc)) : 0;
