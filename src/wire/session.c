@@ -79,7 +79,8 @@ void wire_session_reserve(struct wire_session *s, size_t bytes)
 {
     size_t frames = bytes / WIRE_PART_MAX + 1;
     size_t room = s->out.size + bytes + frames * (WIRE_HEADER_BYTES + WIRE_MAC_BYTES);
-    char *data = room > s->out.capacity ? realloc(s->out.data, room + 1) : NULL;
+    bool over_bulk = s->bulk_state == BULK_USED; // then only small frames use the connection
+    char *data = !over_bulk && room > s->out.capacity ? realloc(s->out.data, room + 1) : NULL;
     if (!data)
         return;
     s->out.data = data;
