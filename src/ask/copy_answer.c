@@ -31,8 +31,10 @@ struct state {
     uint32_t next; // index of the next metric or series to send
     uint64_t key;  // hash of the current series
     struct store_cursor *cursor;
-    int64_t *times; // points of the next record
+    int64_t *times; // room for points of the next record from several runs
     double *values;
+    const int64_t *held_times; // points of the next record: there, or in the cursor's current run
+    const double *held_values;
     size_t held;
     const int64_t *run_times; // the part of the cursor's current run that has not been sent
     const double *run_values;
@@ -313,10 +315,9 @@ static int put_held(struct wire_answer *a, uint32_t series, struct buf *out)
     put_kind(a, COPY_KIND_POINTS, out);
     buf_varint(out, series);
     buf_varint(out, s->held);
-    ask_numbers_write(s->times, s->held, true, out);
-    ask_numbers_write(s->values, s->held, false, out);
-    for (size_t i = 0; i < s->held; i++)
-        s->point_sum += ask_copy_point_hash(s->key, s->times[i], s->values[i]);
+    ask_numbers_write(s->held_times, s->held, true, out);
+    ask_numbers_write(s->held_values, s->held, false, out);
+    s->point_sum += ask_copy_points_hash(s->key, s->held_times, s->held_values, s->held);
     s->points += s->held;
     s->held = 0;
     return 1;
@@ -336,8 +337,15 @@ static int hold_more(struct state *s)
             return r;
     }
     size_t room = ASK_COPY_POINTS_MAX - s->held, n = s->run_left < room ? s->run_left : room;
-    memcpy(s->times + s->held, s->run_times, n * sizeof *s->times);
-    memcpy(s->values + s->held, s->run_values, n * sizeof *s->values);
+    if (n == ASK_COPY_POINTS_MAX) { // a run that fills the record needs no copy
+        s->held_times = s->run_times;
+        s->held_values = s->run_values;
+    } else {
+        memcpy(s->times + s->held, s->run_times, n * sizeof *s->times);
+        memcpy(s->values + s->held, s->run_values, n * sizeof *s->values);
+        s->held_times = s->times;
+        s->held_values = s->values;
+    }
     s->held += n;
     s->run_times += n;
     s->run_values += n;

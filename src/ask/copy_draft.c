@@ -53,10 +53,9 @@ int ask_copy_draft_points(struct ask_copy_draft *d, uint64_t series, const int64
     int r = 0;
     while (count && r == 0) {
         size_t n = count < POINTS_AT_ONCE ? count : POINTS_AT_ONCE;
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++)
             points[i] = (struct store_point){times[i], values[i], name->id};
-            d->point_sum += ask_copy_point_hash(name->hash, times[i], values[i]);
-        }
+        d->point_sum += ask_copy_points_hash(name->hash, times, values, n);
         r = store_append_points(d->store, points, n, NULL);
         d->points += n;
         times += n;

@@ -122,6 +122,10 @@ static inline uint64_t ask_copy_point_hash(uint64_t series, int64_t t_ns, double
     return hash_u64(x + bits * 0xd6e8feb86659fd93u);
 }
 
+// Returns the sum of the hashes of all points, modulo 2^64.
+uint64_t ask_copy_points_hash(uint64_t series, const int64_t *times_ns, const double *values,
+                              size_t count);
+
 uint64_t ask_copy_event_hash(const struct store_event *event);
 
 #endif

@@ -3,22 +3,27 @@
 #include "store/codec.h"
 
 #include <errno.h>
-#include <stdlib.h>
+
+// Each chunk is encoded in the buffer itself, after room for a size of this many bytes. A column of
+// CODEC_VALUES_MAX random numbers has such a size; a shorter chunk moves to its shorter size.
+enum { SIZE_BYTES = 3 };
+_Static_assert((CODEC_VALUES_MAX + CODEC_VALUES_MAX / 4) * 8 < 1 << 7 * SIZE_BYTES,
+               "the size of a chunk fits into its room");
 
 void ask_numbers_write(const void *numbers, size_t count, bool times, struct buf *out)
 {
     const uint64_t *from = numbers; // times and values both have 8 bytes
     for (size_t n; count; count -= n, from += n) {
         n = count < CODEC_VALUES_MAX ? count : CODEC_VALUES_MAX;
-        uint8_t *piece = malloc(codec_bound(n));
-        if (!piece) {
-            out->failed = true;
+        if (!buf_reserve(out, SIZE_BYTES + codec_bound(n)))
             return;
-        }
+        uint8_t *piece = (uint8_t *)out->data + out->size + SIZE_BYTES;
         size_t size = times ? codec_encode_times((const int64_t *)from, n, CODEC_HOT, piece)
                             : codec_encode((const double *)from, n, CODEC_HOT, piece, NULL);
-        buf_short(out, (struct str){(char *)piece, size});
-        free(piece);
+        buf_varint(out, size);
+        if ((uint8_t *)out->data + out->size != piece)
+            memmove(out->data + out->size, piece, size);
+        out->size += size;
     }
 }
 

@@ -85,15 +85,13 @@ static int64_t usual_delta(const int64_t *x, size_t n, unsigned shift)
 // frequent delta, and longer distances as patches.
 static void plan_patched(const int64_t *x, size_t n, bool wide, struct plan *plan)
 {
-    // four counters for each length, so that an increment does not wait for the previous one
-    uint32_t lengths[4][WIDTH_MAX + 1] = {{0}};
+    uint32_t lengths[LENGTH_COUNTERS][LENGTHS] = {{0}};
     uint64_t usual = (uint64_t)usual_delta(x, n, plan->shift), numbers[GROUP];
     for (size_t first = 1; first < n; first += GROUP) {
         size_t count = n - first < GROUP ? n - first : GROUP;
         codec_kernels()->numbers(x + first, count, usual << plan->shift, plan->shift, ZIGZAG_DELTAS,
                                  numbers);
-        for (size_t i = 0; i < count; i++)
-            lengths[i & 3][bit_length(numbers[i])]++;
+        codec_kernels()->count_lengths(numbers, count, lengths);
     }
     size_t patch_bytes = wide ? 10 : 6, patches = 0;
     for (unsigned width = WIDTH_MAX + 1; width-- > 0;) {

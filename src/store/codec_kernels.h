@@ -25,7 +25,9 @@ enum {
     PARTIAL_SUMS = 8, // value i of a column is added to partial sum i mod 8
     WORD_BYTES = LANES * 4,
     TOKENS = 32, // are added at a time
-    MARKS = 64,  // numbers whose costs are added up at a time
+    LENGTH_COUNTERS = 4,
+    LENGTHS = 65, // bit lengths of numbers: 0 to 64
+    MARKS = 64,   // numbers whose costs are added up at a time
 };
 
 static inline size_t group_bytes(size_t n, unsigned width)
@@ -111,6 +113,10 @@ struct codec_kernels {
     // Exact if every shifted number is a multiple of 2^shift and its zigzag fits 64 bits.
     void (*numbers)(const int64_t *x, size_t n, uint64_t base, unsigned shift,
                     enum codec_numbers what, uint64_t *out);
+    // Adds the bit length of number i to the counter of this length in counters[i mod 4]. Four
+    // counters for each length, so that an increment does not wait for the previous one.
+    void (*count_lengths)(const uint64_t *numbers, size_t n,
+                          uint32_t counters[LENGTH_COUNTERS][LENGTHS]);
     // Splits numbers into lower and upper halves; returns true if any number has bits outside
     // `limit`.
     bool (*split)(const uint64_t *numbers, size_t n, uint64_t limit, uint32_t *low, uint32_t *high);

@@ -61,6 +61,23 @@ static void numbers(const int64_t *x, size_t n, uint64_t base, unsigned shift,
         numbers_as(x, n, base, shift, ZIGZAG_DELTAS, out);
 }
 
+static void count_lengths(const uint64_t *numbers, size_t n,
+                          uint32_t counters[LENGTH_COUNTERS][LENGTHS])
+{
+    size_t i = 0;
+#if defined __AVX512F__
+    for (; i + 8 <= n; i += 8) {
+        __m512i zeros = _mm512_lzcnt_epi64(_mm512_loadu_si512(numbers + i));
+        __m512i lengths = _mm512_sub_epi64(_mm512_set1_epi64(64), zeros);
+        uint64_t bytes = (uint64_t)_mm_cvtsi128_si64(_mm512_cvtepi64_epi8(lengths));
+        for (unsigned k = 0; k < 8; k++)
+            counters[k % LENGTH_COUNTERS][bytes >> 8 * k & 255]++;
+    }
+#endif
+    for (; i < n; i++)
+        counters[i % LENGTH_COUNTERS][numbers[i] ? 64 - __builtin_clzll(numbers[i]) : 0]++;
+}
+
 static bool split(const uint64_t *restrict numbers64, size_t n, uint64_t limit,
                   uint32_t *restrict low, uint32_t *restrict high)
 {
@@ -180,6 +197,7 @@ const struct codec_kernels KERNELS = {
     .integers = integers,
     .shape = shape,
     .numbers = numbers,
+    .count_lengths = count_lengths,
     .split = split,
     .changes = changes,
     .accumulate = accumulate,

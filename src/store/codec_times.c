@@ -14,12 +14,26 @@
 enum { TIMES_PLAIN, TIMES_REGULAR, TIMES_PACKED, TIMES_TABLE };
 enum { HEADER = 4, REGULAR_BYTES = HEADER + 16 };
 
+// Returns 0 if each of n times is one step after its predecessor. Inlined, because compilers
+// vectorise a loop only if they know its length.
+static inline __attribute__((always_inline)) uint64_t off_step(const int64_t *t_ns, size_t n,
+                                                               uint64_t step)
+{
+    uint64_t off = 0;
+    for (size_t i = 0; i < n; i++)
+        off |= ((uint64_t)t_ns[i] - (uint64_t)t_ns[(ptrdiff_t)i - 1]) ^ step;
+    return off;
+}
+
+// Examines a group at a time, because compilers do not vectorise a loop that may end early.
 static bool regular(const int64_t *t_ns, size_t n)
 {
-    for (size_t i = 2; i < n; i++)
-        if ((uint64_t)t_ns[i] - (uint64_t)t_ns[i - 1] != (uint64_t)t_ns[1] - (uint64_t)t_ns[0])
+    uint64_t step = n > 1 ? (uint64_t)t_ns[1] - (uint64_t)t_ns[0] : 0;
+    size_t at = 1;
+    for (; at + GROUP <= n; at += GROUP)
+        if (off_step(t_ns + at, GROUP, step))
             return false;
-    return true;
+    return at >= n || off_step(t_ns + at, n - at, step) == 0;
 }
 
 size_t codec_encode_times(const int64_t *t_ns, size_t n, enum codec_aim aim, uint8_t *out)

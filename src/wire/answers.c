@@ -203,6 +203,8 @@ static bool step_gathered(struct run *r)
 static bool send_out(struct run *r)
 {
     struct answers *a = r->answers;
+    size_t waiting = r->out.size - r->sent;
+    wire_session_reserve(a->session, waiting < r->credit ? waiting : r->credit);
     while (r->sent < r->out.size && r->credit &&
            wire_session_queued(a->session) < WIRE_LINK_QUEUED_MAX) {
         size_t n = r->out.size - r->sent;

@@ -28,7 +28,9 @@ uv_loop_t *wire_loop_uv(struct wire_loop *l);
 // Returns the buffer for a socket's input, valid until the end of the callback that reads the
 // socket. All sockets of the loop share it, because only one reads at a time. Returns NULL if
 // memory is exhausted.
-enum { WIRE_LOOP_ROOM = 64 << 10 };
+// It has room for several of the longest PARTs, because a frame that is cut by the end of the input
+// must be copied.
+enum { WIRE_LOOP_ROOM = 256 << 10 };
 char *wire_loop_room(struct wire_loop *l);
 
 // Runs fn(user) in the loop's thread and waits for it; if called in that thread, runs it at once.

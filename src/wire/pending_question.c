@@ -11,6 +11,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+// memory that a record gets at once, before its bytes have arrived
+enum { RESERVE_MAX = 1 << 20 };
+
 struct pending_answer {
     struct pending_question *question;
     struct peer *peer;
@@ -203,6 +206,8 @@ static bool take_stream(struct pending_answer *k, struct str data)
                           ? WIRE_RECORD_SIZE_BYTES
                           : WIRE_RECORD_SIZE_BYTES + (size_t)record_size(k->record.data);
         size_t lack = want - k->record.size, n = lack < data.size ? lack : data.size;
+        // One allocation for most records. The size is only the peer's word, so it is limited.
+        buf_reserve(&k->record, lack < RESERVE_MAX ? lack : RESERVE_MAX);
         buf_add(&k->record, data.data, n);
         data = str_slice(data, n, data.size);
         count_record(k);

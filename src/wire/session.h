@@ -61,6 +61,10 @@ void wire_session_close(struct wire_session *s, const char *why);
 void wire_session_send(struct wire_session *s, enum wire_type type, uint32_t id,
                        struct str payload);
 
+// Makes room for `bytes` bytes of payloads that are sent next, so that the session allocates memory
+// once. Without memory it has no effect.
+void wire_session_reserve(struct wire_session *s, size_t bytes);
+
 // For a link: sends the beginning of `data` as a part of the answer, over the bulk or the
 // connection, and returns the number of sent bytes. 0: call it again after `sent`.
 size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str data);

@@ -1,9 +1,11 @@
 // A second copy transfers only new data, and the result equals the node's file.
 #include "ask/copy_sums.h"
+#include "ask/numbers.h"
 #include "two_files.h"
 #include "unit/wire/world.h"
 
 #include <errno.h>
+#include <math.h>
 
 static void only_new_data_are_transferred(void **state)
 {
@@ -234,6 +236,55 @@ static void sums_read_back_as_written(void **state)
     net_close_reader(NULL, &view);
 }
 
+// The sum of many hashes, which processors compute in lanes, is that of single ones.
+static void hashes_of_points_add_up(void **state)
+{
+    enum { COUNT = 40 };
+    int64_t times[COUNT];
+    double values[COUNT];
+    uint64_t sum = 0;
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        times[i] = i % 3 ? INT64_MIN + i : i * INT64_C(1234567890123);
+        values[i] = i % 5 ? -1.0 / (i + 1) : NAN;
+    }
+    for (size_t n = 0; n < COUNT; n++) {
+        assert_true(ask_copy_points_hash(77, times, values, n) == sum);
+        sum += ask_copy_point_hash(77, times[n], values[n]);
+    }
+}
+
+// Chunks read back as written, also those whose sizes have one or two bytes, and those of a long
+// column.
+static void numbers_read_back_as_written(void **state)
+{
+    enum { MOST = 70000 };
+    static const size_t counts[] = {1, 15, 16, 17, 2000, 2100, 65536, MOST};
+    double *values = calloc(MOST, sizeof *values), *read = calloc(MOST, sizeof *read);
+    uint64_t random = 88172645463325252;
+    (void)state;
+    assert_true(values && read);
+    for (size_t i = 0; i < MOST; i++) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        values[i] = (double)(random >> 11) * 0x1p-53;
+    }
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        struct buf text = {0};
+        buf_u8(&text, 'x');
+        ask_numbers_write(values, counts[i], false, &text);
+        buf_u8(&text, 'y');
+        struct bytes b = bytes_of(text.data, text.size);
+        assert_int_equal(bytes_u8(&b), 'x');
+        assert_int_equal(ask_numbers_read(&b, read, counts[i], false), 0);
+        assert_memory_equal(read, values, counts[i] * sizeof *values);
+        assert_int_equal(bytes_u8(&b), 'y');
+        assert_int_equal(bytes_left(&b), 0);
+        buf_free(&text);
+    }
+    free(values);
+    free(read);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +295,8 @@ int main(void)
                                         world_end),
         cmocka_unit_test_setup_teardown(each_copy_transfers_less, set_up, world_end),
         cmocka_unit_test_setup_teardown(a_copy_can_be_cancelled, set_up, world_end),
+        cmocka_unit_test(hashes_of_points_add_up),
+        cmocka_unit_test(numbers_read_back_as_written),
         cmocka_unit_test_setup_teardown(each_node_gets_the_sums_of_its_own_files, set_up,
                                         world_end),
         cmocka_unit_test_setup_teardown(sums_of_other_nodes_are_not_sent, set_up, world_end),

@@ -29,6 +29,23 @@ static void crc32c_goes_on_over_pieces(void **state)
         assert_int_equal(crc32c(crc32c(0, text, cut), text + cut, sizeof text - cut), whole);
 }
 
+// Long data are computed in lanes, short pieces of them are not.
+static void crc32c_of_long_data_is_that_of_its_pieces(void **state)
+{
+    enum { BYTES = 20000, PIECE = 100 };
+    static unsigned char data[BYTES];
+    uint32_t random = 1;
+    (void)state;
+    for (size_t i = 0; i < BYTES; i++)
+        data[i] = (unsigned char)((random = random * 1664525 + 1013904223) >> 24);
+    for (size_t size = 0; size <= BYTES; size += 37) {
+        uint32_t crc = 0;
+        for (size_t at = 0; at < size; at += PIECE)
+            crc = crc32c(crc, data + at, size - at < PIECE ? size - at : PIECE);
+        assert_int_equal(crc32c(0, data, size), crc);
+    }
+}
+
 static void hashes_differ(void **state)
 {
     (void)state;
@@ -61,6 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(crc32c_known_answers),
         cmocka_unit_test(crc32c_goes_on_over_pieces),
+        cmocka_unit_test(crc32c_of_long_data_is_that_of_its_pieces),
         cmocka_unit_test(hashes_differ),
         cmocka_unit_test(a_hash_of_a_number_has_an_inverse),
     };
