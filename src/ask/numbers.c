@@ -2,13 +2,14 @@
 
 #include "store/codec.h"
 
+#include <assert.h>
 #include <errno.h>
 
 // Each chunk is encoded in the buffer itself, after room for a size of this many bytes. A column of
 // CODEC_VALUES_MAX random numbers has such a size; a shorter chunk moves to its shorter size.
 enum { SIZE_BYTES = 3 };
-_Static_assert((CODEC_VALUES_MAX + CODEC_VALUES_MAX / 4) * 8 < 1 << 7 * SIZE_BYTES,
-               "the size of a chunk fits into its room");
+static_assert((CODEC_VALUES_MAX + CODEC_VALUES_MAX / 4) * 8 < 1 << 7 * SIZE_BYTES,
+              "the size of a chunk fits into its room");
 
 void ask_numbers_write(const void *numbers, size_t count, bool times, struct buf *out)
 {

@@ -78,13 +78,8 @@ void wire_session_send(struct wire_session *s, enum wire_type type, uint32_t id,
 void wire_session_reserve(struct wire_session *s, size_t bytes)
 {
     size_t frames = bytes / WIRE_PART_MAX + 1;
-    size_t room = s->out.size + bytes + frames * (WIRE_HEADER_BYTES + WIRE_MAC_BYTES);
-    bool over_bulk = s->bulk_state == BULK_USED; // then only small frames use the connection
-    char *data = !over_bulk && room > s->out.capacity ? realloc(s->out.data, room + 1) : NULL;
-    if (!data)
-        return;
-    s->out.data = data;
-    s->out.capacity = room + 1;
+    if (s->bulk_state != BULK_USED) // over a bulk, only small frames use the connection
+        buf_reserve(&s->out, bytes + frames * (WIRE_HEADER_BYTES + WIRE_MAC_BYTES));
 }
 
 void wire_session_close(struct wire_session *s, const char *why)

@@ -62,7 +62,7 @@ void wire_session_send(struct wire_session *s, enum wire_type type, uint32_t id,
                        struct str payload);
 
 // Makes room for `bytes` bytes of payloads that are sent next, so that the session allocates memory
-// once. Without memory it has no effect.
+// once.
 void wire_session_reserve(struct wire_session *s, size_t bytes);
 
 // For a link: sends the beginning of `data` as a part of the answer, over the bulk or the
