@@ -48,10 +48,8 @@ typedef uint64_t lanes __attribute__((vector_size(64)));
 enum { LANES = sizeof(lanes) / sizeof(uint64_t) };
 
 // Adds the hashes of count / LANES * LANES points, each as ask_copy_point_hash computes it.
-__attribute__((target("avx512f,avx512dq"))) static uint64_t hash_lanes(uint64_t series,
-                                                                       const int64_t *times_ns,
-                                                                       const double *values,
-                                                                       size_t count)
+__attribute__((target("avx512f,avx512dq,avx512vl"))) static uint64_t hash_lanes(
+    uint64_t series, const int64_t *times_ns, const double *values, size_t count)
 {
     lanes sum = {0};
     uint64_t total = 0;
@@ -80,7 +78,8 @@ uint64_t ask_copy_points_hash(uint64_t series, const int64_t *times_ns, const do
     uint64_t sum = 0;
     size_t done = 0;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl")) {
         sum = hash_lanes(series, times_ns, values, count);
         done = count / LANES * LANES;
     }

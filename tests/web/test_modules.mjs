@@ -554,9 +554,11 @@ test('a request without an answer ends: at once if the server has stalled, else 
   const watchdog = new server.Watchdog(healthy, 5);
   const ended = [];
   const work = (signal) => new Promise(() => signal.addEventListener('abort', () => ended.push('aborted')));
-  await assert.rejects(watchdog.watch(40, work), TypeError);
-  assert.ok(questions > 0);
-  assert.deepEqual(ended, ['aborted']);
+  // On a machine that stands still for the 40 ms, it asks nothing.
+  for (let times = 1; !questions; times++) {
+    await assert.rejects(watchdog.watch(40, work), TypeError);
+    assert.equal(ended.length, times);
+  }
   // An answer or an error in time is passed on.
   assert.equal(await watchdog.watch(40, async () => 7), 7);
   await assert.rejects(watchdog.watch(40, () => Promise.reject(new RangeError('x'))), RangeError);
