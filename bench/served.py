@@ -118,22 +118,31 @@ def evict(folder):
                 os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+def sonde_query(m, start, seconds):
+    """Returns the address of a query in [start, start + seconds)."""
+    return f"/api/query?start={start}&end={start + seconds - 1}&token={TOKEN}&m={urllib.parse.quote(m)}"
+
+
+def prometheus_query(query, start, seconds, step):
+    """Returns the address of the same. A range selector looks back, so the bucket that begins at t
+    in OpenTSDB is the range before t + step."""
+    return f"/api/v1/query_range?start={start + step}&end={start + seconds}&step={step}&query={urllib.parse.quote(query)}"
+
+
 def sonde_path(question, start, seconds, panel=None):
     """Returns the address of a query for the metric `load` in [start, start + seconds): averages
     over 1 s of each series ("each"; only of the panel, if given) or over all series ("all"), or
     maxima over 60 s of each series ("maxima")."""
     query = {"each": "none:1s-avg:load", "all": "avg:1s-avg:load", "maxima": "none:60s-max:load"}[question]
     tags = "{panel=%s}" % panel if panel else ""
-    return f"/api/query?start={start}&end={start + seconds - 1}&token={TOKEN}&m=" + urllib.parse.quote(query + tags)
+    return sonde_query(query + tags, start, seconds)
 
 
 def prometheus_path(question, start, seconds, panel=None):
-    # A range selector looks back. So the bucket that begins at t in OpenTSDB is the range before
-    # t + 1 s.
     load = 'load{panel="%s"}' % panel if panel else "load"
     step, query = {"each": (1, f"avg_over_time({load}[1s])"), "all": (1, f"avg(avg_over_time({load}[1s]))"),
                    "maxima": (60, f"max_over_time({load}[60s])")}[question]
-    return f"/api/v1/query_range?start={start + step}&end={start + seconds}&step={step}&query=" + urllib.parse.quote(query)
+    return prometheus_query(query, start, seconds, step)
 
 
 SERVERS = (("sonde", Sonde, sonde_path), ("sonde_live", LiveSonde, sonde_path),

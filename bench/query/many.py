@@ -22,6 +22,7 @@ from urllib.parse import quote
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from peers import Missing, Prometheus, VictoriaMetrics, report, say  # noqa: E402
 from served import TOKEN, ImportedSonde, answer_ms, serve, wrk  # noqa: E402
+from served import prometheus_query, sonde_query  # noqa: E402
 
 START, WINDOW = 1_700_000_000, 300
 RECORDINGS, ITEMS = ((100, 3600), (1000, 600)), 10  # hosts, seconds
@@ -46,16 +47,9 @@ def recordings(hosts, seconds):
 
 def million():
     source = random.Random(8)
-    columns = {(f"m{metric:02}", (("device", f"d{device:04}"),)): [source.randrange(1000) / 10 for _ in range(POINTS)] for metric in range(METRICS) for device in range(DEVICES)}
+    columns = {(f"m{metric:02}", (("device", f"d{device:04}"),)): [source.randrange(1000) / 10 for _ in range(POINTS)]
+               for metric in range(METRICS) for device in range(DEVICES)}
     return columns, [(START + i * STEP) * 1_000_000_000 for i in range(POINTS)]
-
-
-def sonde(m, start, seconds):
-    return f"/api/query?start={start}&end={start + seconds - 1}&token={TOKEN}&m={quote(m)}"
-
-
-def prometheus(query, start, seconds, step):
-    return f"/api/v1/query_range?start={start + step}&end={start + seconds}&step={step}&query={quote(query)}"
 
 
 def questions_of_recordings(ours, hosts, seconds):
@@ -65,7 +59,7 @@ def questions_of_recordings(ours, hosts, seconds):
 
     def paths(m, query):
         tags = [(start, {"item": f"i{item}", "host": f"h{host:03}"}) for start, item, host in draws]
-        return [sonde(m % one, start, WINDOW) if ours else prometheus(query % one, start, WINDOW, 1) for start, one in tags]
+        return [sonde_query(m % one, start, WINDOW) if ours else prometheus_query(query % one, start, WINDOW, 1) for start, one in tags]
     return {"all": paths("avg:1s-avg:load{item=*}", "avg by (item) (avg_over_time(load[1s]))"),
             "one": paths("avg:1s-avg:load{item=%(item)s}", 'avg(avg_over_time(load{item="%(item)s"}[1s]))'),
             "host": paths("none:1s-avg:load{host=%(host)s}", 'avg_over_time(load{host="%(host)s"}[1s])')}
@@ -81,14 +75,14 @@ def questions_of_million(ours):
                 "prefix": [f"/api/suggest?type=tagv&max={DEVICES}&q={device[:3]}&{token}" for _, device in draws],
                 "devices": [f"/api/search/lookup?limit=0&{token}&m=" + quote(metric + "{device=*}") for metric, _ in draws],
                 "device": [f"/api/search/lookup?limit=0&{token}&m=" + quote("{device=%s}" % device) for _, device in draws],
-                "points": [sonde("none:%s{device=%s}" % draw, START, seconds) for draw in draws],
-                "average": [sonde(f"avg:10s-avg:{metric}", START, seconds) for metric, _ in draws]}
+                "points": [sonde_query("none:%s{device=%s}" % draw, START, seconds) for draw in draws],
+                "average": [sonde_query(f"avg:10s-avg:{metric}", START, seconds) for metric, _ in draws]}
     return {"metrics": [f"/api/v1/label/__name__/values?start={START - i}&end={START + seconds}" for i, _ in enumerate(draws)],
             "prefix": [f"/api/v1/label/device/values?{times}&match[]=" + quote('{device=~"%s.*"}' % device[:3]) for _, device in draws],
             "devices": [f"/api/v1/label/device/values?{times}&match[]={metric}" for metric, _ in draws],
             "device": [f"/api/v1/series?{times}&match[]=" + quote('{device="%s"}' % device) for _, device in draws],
-            "points": [prometheus('avg_over_time(%s{device="%s"}[10s])' % draw, START, seconds, STEP) for draw in draws],
-            "average": [prometheus(f"avg(avg_over_time({metric}[10s]))", START, seconds, STEP) for metric, _ in draws]}
+            "points": [prometheus_query('avg_over_time(%s{device="%s"}[10s])' % draw, START, seconds, STEP) for draw in draws],
+            "average": [prometheus_query(f"avg(avg_over_time({metric}[10s]))", START, seconds, STEP) for metric, _ in draws]}
 
 
 def measure(server, questions, first):

@@ -346,7 +346,8 @@ test('1,000 nodes: each has its row and its numbers, and the charts are bands', 
   const complete = (n) => {
     const { heat, charts } = window.sonde?.drawn() ?? { heat: { rows: [] } };
     const t = heat.rows[777]?.t;
-    return heat.rows.length === n && charts.every((c) => !c.onScreen || c.lines.length) && t.filter((at) => at < t.at(-1) - 8000).length > 12;
+    const settled = () => t.filter((at) => at < t.at(-1) - 8000);
+    return heat.rows.length === n && charts.every((c) => !c.onScreen || c.lines.length) && settled().length > 12;
   };
   await until(page, complete, NODES);
   const { heat, charts } = await drawn(page);
