@@ -37,6 +37,7 @@ const frames = await load('frames');
 const nodeGroups = await load('node_groups');
 const outliers = await load('outliers');
 const axis = await load('axis');
+const gaps = await load('gaps');
 after(endAll);
 
 // A generator of random numbers (mulberry32). The campaign runs the tests with new seeds.
@@ -543,6 +544,32 @@ test('the types are right', { skip: !existsSync(path.join(process.env.WEB_TEST_P
   const tsc = path.join(process.env.WEB_TEST_PACKAGES, 'node_modules/typescript/bin/tsc');
   const done = spawnSync('node', [tsc, '-p', web], { encoding: 'utf8' });
   assert.equal(done.status, 0, done.stdout);
+});
+
+test('a node that answers again closes a gap: at most once in 15 s', () => {
+  const g = new gaps.Gaps();
+  let now = 1000;
+  g.note(null);
+  assert.equal(g.take(now), false);
+  g.note('n2 (late), n3.site (not connected), n9 (error: too many series, as n1 (late) has)');
+  g.note('n2 (late), n3.site (not connected), n9 (late)');
+  assert.equal(g.take(now), false);
+  g.note('n3.site (not connected), n9 (late), and 4 more'); // one of them may be n2
+  assert.equal(g.take(now), false);
+  g.note('n3.site (not connected)');
+  assert.equal(g.take(now), true);
+  assert.equal(g.take(now), false);
+  // n2 is late again and again.
+  for (let i = 0; i < 7; i++) {
+    g.note('n2 (late), n3.site (not connected)');
+    g.note('n3.site (not connected)');
+    assert.equal(g.take((now += 2000)), false);
+  }
+  assert.equal(g.take((now += 1000)), true);
+  g.note(null); // n3.site is there
+  assert.equal(g.take((now += 15000)), true);
+  g.note(null);
+  assert.equal(g.take((now += 15000)), false);
 });
 
 test('a request without an answer ends: at once if the server has stalled, else after its limit', async () => {

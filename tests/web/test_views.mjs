@@ -279,6 +279,32 @@ test('nodes die: named, with the time; the charts of the others go on', HANGS, a
   assert.deepEqual(page.said, []);
 });
 
+test('nodes that answered too late: the page loads their past as soon as they answer', HANGS, async () => {
+  // For minutes, such a history keeps its buckets, so nothing else loads the past.
+  const sim = start(process.env.SONDE, ['simulate', '--nodes', '6', '--metrics', '6', '--history', '1300', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
+  const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
+  const parts = readFileSync(`/proc/${sim.child.pid}/task/${sim.child.pid}/children`, 'utf8').trim().split(' ').map(Number);
+  process.kill(parts.at(-1), 'SIGSTOP');
+  const page = await tab(b);
+  await page.goto(`${url}?token=${token}#last=0`);
+  const some = () => {
+    const { heat, charts } = window.sonde?.drawn() ?? { heat: { rows: [] } };
+    return heat.rows.length > 0 && heat.rows.length < 6 && charts.every((c) => !c.onScreen || c.lines.length);
+  };
+  await until(page, some);
+  process.kill(parts.at(-1), 'SIGCONT');
+  // Every row and every line begins as early as the others.
+  const whole = () => {
+    const { heat, charts } = window.sonde.drawn();
+    const even = (all, bucket) => Math.max(...all.map((l) => l.t[0])) - Math.min(...all.map((l) => l.t[0])) <= 2 * bucket;
+    const shown = charts.filter((c) => c.onScreen);
+    return heat.rows.length === 6 && even(heat.rows, window.sonde.heat.intervalMs) && shown.every((c) => c.lines.length && (c.mode !== 'lines' || (c.lines.length >= 6 && even(c.lines, c.intervalMs))));
+  };
+  await until(page, whole);
+  assert.ok((await drawn(page)).charts.some((c) => c.onScreen && c.mode === 'lines'));
+  assert.deepEqual(page.said, []);
+});
+
 test('an agent is killed and started again: the line goes on', HANGS, async () => {
   const home = folder();
   const job = start(process.env.SONDE, ['run', '-l', '2', '-v', '--record', path.join(home, 'recording'), '--', process.env.SONDE_DEMO], {

@@ -30,6 +30,10 @@ export class HeatMapData {
     private readonly map: HeatMap,
   ) {}
 
+  stale(): void {
+    this.asked = '';
+  }
+
   // Returns true if the rows have changed.
   async load(job: Job, s: Situation, view: View): Promise<boolean> {
     const metric = job.nodesMetric(view.heat);

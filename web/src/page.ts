@@ -185,6 +185,7 @@ export class Page {
     const { job, source, loader } = this;
     if (document.hidden && job.status) return;
     if (loader.open()) {
+      if (source.regained()) this.stale();
       const [status, metrics] = await Promise.all([loader.guarded(() => source.status()), this.metricsData.request(job)]);
       // With many nodes, most requests cost one message per node, so the first charts come first.
       const early = status && metrics?.partial && !job.status && !this.view.runs.length;
@@ -288,6 +289,14 @@ export class Page {
     if (await this.heatData.load(this.job, this.situation(), this.view)) this.redraw();
   }
 
+  // Everything is loaded again; the old data stay until then.
+  private stale(): void {
+    this.loader.stale();
+    this.overviewData.stale();
+    this.heatData.stale();
+    this.events.stale();
+  }
+
   private async reload(): Promise<void> {
     if (!this.job.status || !this.loader.open()) return;
     await Promise.all([this.load(), this.loadSpans(), this.loadHeat()]);
@@ -300,11 +309,7 @@ export class Page {
     const runs = runsOf(this.job.nodes, this.job.status);
     const sides = sidesOf(this.view.runs, runs);
     const key = (all: Side[] | null) => (all ?? []).map((s) => `${s.job} ${s.shift}`).join();
-    if (key(sides) !== key(this.sides)) {
-      this.loader.stale();
-      this.overviewData.stale();
-      this.events.stale();
-    }
+    if (key(sides) !== key(this.sides)) this.stale();
     this.sides = sides;
     this.compare.update(runs, sides);
   }

@@ -4,6 +4,7 @@
 import { Batch } from './batch';
 import { Column, readColumns } from './columns';
 import { EventReader } from './events';
+import { Gaps } from './gaps';
 import { braceable, expression, type Question } from './plan';
 import {
   Annotation,
@@ -107,6 +108,7 @@ export class Server implements Source {
   private readonly clock = new ServerClock();
   private readonly watchdog = new Watchdog((signal) => fetch(new URL('healthz', document.baseURI), { credentials: 'same-origin', cache: 'no-store', signal }));
   private readonly batch = new Batch((questions, fromMs, toMs) => this.queryNow(questions, fromMs, toMs));
+  private readonly gaps = new Gaps();
   requests = 0;
   private sessionKey = ''; // with which this page may write; only this page has it
 
@@ -131,6 +133,10 @@ export class Server implements Source {
       throw new Refused(message);
     }
     return response;
+  }
+
+  regained(): boolean {
+    return this.gaps.take(performance.now());
   }
 
   private json<T>(path: string, limitMs = LONG_MS): Promise<T> {
@@ -185,7 +191,12 @@ export class Server implements Source {
   private async queryNow(questions: Question[], fromMs: number, toMs: number): Promise<Column[]> {
     const body = { start: Math.floor(fromMs), end: Math.ceil(toMs), queries: questions.map((q) => ({ m: expression(q) })) };
     const init = { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } };
-    const bytes = await this.watchdog.watch(LONG_MS, async (signal) => (await this.fetch(`${NATIVE}query?format=binary`, { ...init, signal })).arrayBuffer());
+    const bytes = await this.watchdog.watch(LONG_MS, async (signal) => {
+      const response = await this.fetch(`${NATIVE}query?format=binary`, { ...init, signal });
+      // With a host, the server does not ask the other nodes, and does not name them.
+      if (questions.some((q) => !q.filter.host)) this.gaps.note(response.headers.get('X-Sonde-Missing'));
+      return response.arrayBuffer();
+    });
     return read(async () => readColumns(bytes));
   }
 

@@ -122,6 +122,9 @@ export interface Source {
   annotations(fromMs: number, toMs: number): Promise<{ annotations: Annotation[] }>;
   // The answers of several questions over one range; Column.query is the index of its question.
   query(questions: Question[], fromMs: number, toMs: number): Promise<Column[]>;
+  // True if nodes that earlier answers lacked have answered since the last call: what was loaded
+  // before lacks their data.
+  regained(): boolean;
   rights(): Promise<Rights>;
   // Raises the rights of this page, until it is closed, to those of a token.
   raise(token: string): Promise<Rights>;
