@@ -2,13 +2,14 @@
 // the processor time of the node's process.
 //
 // The node is a separate process, so that its processor time can be measured. The hub requests the
-// same answer over all transports in turn: a COPY of a store of random doubles, which is large. For
-// the peer, the node's process makes the same answer and discards it. The difference is the cost of
-// sending.
+// same answers over all transports in turn: COPYs of a store of random doubles, a small part of it
+// and all of it. For the peer, the node's process makes the same answers and discards them. The
+// difference is the cost of sending.
 #include "ask/copy_wire.h"
 #include "ask/questions.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process_memory.h"
 #include "store/store.h"
 #include "wire/link.h"
 
@@ -19,13 +20,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { POINTS = 1000000, ROUNDS = 6 };
+enum { POINTS = 16000000, ROUNDS = 6 };
+static const struct {
+    const char *name;
+    int64_t points; // of 8 bytes each
+} answers[] = {{"answers of 8 MB", 1000000}, {"answers of 128 MB", POINTS}};
+enum { ANSWERS = sizeof answers / sizeof *answers };
+static const int64_t STEP_NS = 1000;
 static const int64_t PATIENCE_NS = 60 * INT64_C(1000000000);
 static const char *const transports[] = {"tcp", "fabric:tcp", "fabric:shm"};
 enum { TRANSPORTS = sizeof transports / sizeof *transports };
 
-// The commands for the node's process, a byte each. It answers with a struct said.
-enum order { CPU = 'c', MAKE = 'm', END = 'e' };
+// The commands for the node's process, a byte each: MAKE and the number of an answer, CPU, END. It
+// answers with a struct said.
+enum order { MAKE = 0, CPU = 'c', END = 'e' };
 struct said {
     double cpu_s;
     uint64_t bytes;
@@ -36,7 +44,7 @@ static struct wire_settings settings = {
     .questions = &ask_questions, .job = STR("bench"), .key = {1}};
 static struct store_reader *reader;
 static struct store_snapshot *snapshot;
-static struct buf request;
+static struct buf requests[ANSWERS];
 
 static void check(int r, const struct error *e)
 {
@@ -78,7 +86,7 @@ static double cpu_s(void)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-static uint64_t make_answer(void)
+static uint64_t make_answer(size_t number)
 {
     struct wire_view view;
     struct wire_answer answer;
@@ -86,7 +94,7 @@ static uint64_t make_answer(void)
     struct error e;
     uint64_t bytes = 0;
     open_view(NULL, &view, NULL);
-    check(ask_answer_begin(&answer, ASK_COPY, buf_str(&request), &view, STR("n"), INT64_MAX, NULL,
+    check(ask_answer_begin(&answer, ASK_COPY, buf_str(&requests[number]), &view, STR("n"), INT64_MAX, NULL,
                            &e),
           &e);
     while (ask_answer_step(&answer, &record, &e) > 0) {
@@ -125,9 +133,9 @@ static void be_a_node(const char *transport, int orders, int says)
            order != END) {
         double before = cpu_s();
         said = (struct said){.ready = true};
-        if (order == MAKE)
-            said.bytes = make_answer();
-        said.cpu_s = order == MAKE ? cpu_s() - before : before;
+        if (order != CPU)
+            said.bytes = make_answer((size_t)(order - MAKE));
+        said.cpu_s = order != CPU ? cpu_s() - before : before;
     }
     wire_link_destroy(link);
     wire_bulk_close(bulk);
@@ -139,8 +147,10 @@ struct node {
     pid_t pid;
     int orders, says;
     bool ready;
-    double seconds, cpu_s, made_cpu_s;
-    uint64_t bytes, made_bytes;
+    struct sums {
+        double seconds, cpu_s, made_cpu_s;
+        uint64_t bytes, made_bytes;
+    } sums[ANSWERS];
 };
 
 static void start_node(struct node *n, const char *transport)
@@ -159,7 +169,7 @@ static void start_node(struct node *n, const char *transport)
     n->says = says[0];
 }
 
-static struct said tell(const struct node *n, enum order order)
+static struct said tell(const struct node *n, int order)
 {
     struct said said = {0};
     char byte = (char)order;
@@ -186,8 +196,9 @@ static int count_bytes(void *user, struct str host, struct str record)
     return 0;
 }
 
-static void ask(struct hub *hub, const char *transport, struct node *n)
+static void ask(struct hub *hub, const char *transport, struct node *n, size_t number)
 {
+    struct sums *sums = &n->sums[number];
     struct arena arena = {0};
     const struct wire_missing *missing;
     size_t missing_count;
@@ -195,21 +206,21 @@ static void ask(struct hub *hub, const char *transport, struct node *n)
     struct str host = str_of(transport);
     int64_t from = clock_monotonic_ns();
     struct hub_ask q = {.question = ASK_COPY,
-                        .request = buf_str(&request),
+                        .request = buf_str(&requests[number]),
                         .hosts = &host,
                         .host_count = 1,
                         .deadline_ns = from + PATIENCE_NS,
                         .record = count_bytes,
-                        .user = &n->bytes};
+                        .user = &sums->bytes};
     double before = tell(n, CPU).cpu_s;
     check(hub_ask(hub, &q, &arena, &missing, &missing_count, &e), &e);
     if (missing_count)
         check(-1, &(struct error){.text = "a node is missing"});
-    n->seconds += (double)(clock_monotonic_ns() - from) / NS_PER_S;
-    n->cpu_s += tell(n, CPU).cpu_s - before;
-    struct said made = tell(n, MAKE);
-    n->made_cpu_s += made.cpu_s;
-    n->made_bytes += made.bytes;
+    sums->seconds += (double)(clock_monotonic_ns() - from) / NS_PER_S;
+    sums->cpu_s += tell(n, CPU).cpu_s - before;
+    struct said made = tell(n, MAKE + (int)number);
+    sums->made_cpu_s += made.cpu_s;
+    sums->made_bytes += made.bytes;
     arena_free(&arena);
 }
 
@@ -247,7 +258,8 @@ static void bench(struct node *n, const char *transport)
     while (n->ready && !uses(hub, transport) && clock_monotonic_ns() < until)
         usleep(1000);
     for (int i = 0; i < ROUNDS && n->ready; i++)
-        ask(hub, transport, n);
+        for (size_t k = 0; k < ANSWERS; k++)
+            ask(hub, transport, n, k);
     hub_destroy(hub);
     wire_bulk_close(bulk);
     wire_loop_stop(loop);
@@ -263,11 +275,24 @@ static void fill(const char *path, struct store **store)
     store_define_series(*store, metric, &(struct store_label){STR("host"), STR("n")}, 1, &series);
     for (int64_t i = 0; i < POINTS; i++) {
         random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-        store_append(*store, series, i * 1000, (double)(random >> 11) * 0x1p-53);
+        store_append(*store, series, i * STEP_NS, (double)(random >> 11) * 0x1p-53);
     }
     check(store_reader_open(path, &reader, &e), &e);
     snapshot = store_snapshot_open(reader);
-    ask_copy_request_write(&(struct ask_copy_request){.to_ns = INT64_MAX}, &request);
+    for (size_t i = 0; i < ANSWERS; i++)
+        ask_copy_request_write(&(struct ask_copy_request){.to_ns = answers[i].points * STEP_NS},
+                               &requests[i]);
+}
+
+static void report_sums(size_t number, const char *transport, const struct sums *s,
+                        const struct sums *tcp)
+{
+    char time[96];
+    snprintf(time, sizeof time, "%s, processor time of the node", answers[number].name);
+    report(answers[number].name, transport, (double)s->bytes / s->seconds / 1e6, "MB/s", "tcp",
+           (double)tcp->bytes / tcp->seconds / 1e6);
+    report(time, transport, s->cpu_s / ((double)s->bytes / 1e9), "s/GB", "making the answers alone",
+           s->made_cpu_s / ((double)s->made_bytes / 1e9));
 }
 
 int main(void)
@@ -275,6 +300,7 @@ int main(void)
     char path[] = "/tmp/sonde-bench-XXXXXX";
     struct store *store;
     struct node nodes[TRANSPORTS] = {0};
+    process_memory_set_up(PROCESS_MEMORY_MAPPED_SERVER); // as `sonde relay` and `sonde aggregator`
     log_setup(LOG_WARNING, "bench");
     int fd = mkstemp(path);
     if (fd < 0)
@@ -292,17 +318,14 @@ int main(void)
         waitpid(n->pid, NULL, 0);
         if (!n->ready)
             continue;
-        double gb = (double)n->bytes / 1e9;
-        const struct node *tcp = &nodes[0];
-        report("large answers", transports[i], (double)n->bytes / n->seconds / 1e6, "MB/s", "tcp",
-               (double)tcp->bytes / tcp->seconds / 1e6);
-        report("processor time of the answering node", transports[i], n->cpu_s / gb, "s/GB",
-               "making the answer alone", n->made_cpu_s / ((double)n->made_bytes / 1e9));
+        for (size_t k = 0; k < ANSWERS; k++)
+            report_sums(k, transports[i], &n->sums[k], &nodes[0].sums[k]);
     }
     store_snapshot_close(snapshot);
     store_reader_close(reader);
     store_abandon(store);
     unlink(path);
-    buf_free(&request);
+    for (size_t i = 0; i < ANSWERS; i++)
+        buf_free(&requests[i]);
     return 0;
 }

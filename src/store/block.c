@@ -469,12 +469,13 @@ int block_decode_group_times(const struct block_entry *e, struct str record, int
     if (!group_streams(e, record, &times, &values))
         return -EBADMSG;
     if (e->has_summary)
-        return codec_decode_times((const uint8_t *)times.data, times.size, e->count, t_ns);
+        return codec_decode_ascending_times((const uint8_t *)times.data, times.size, e->count,
+                                            t_ns);
     unsigned width = (uint8_t)record.data[0] >> 3;
     uint64_t first = short_time(record, width, 0);
     for (uint32_t i = 0; i < e->count; i++)
         t_ns[i] = (int64_t)((uint64_t)e->first_ns + (short_time(record, width, i) - first));
-    return 0;
+    return codec_ascending(t_ns, e->count) ? 0 : -EBADMSG;
 }
 
 int block_pick_times(const uint8_t *bitmap, const int64_t *t_ns, uint32_t rows, uint32_t count,

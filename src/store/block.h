@@ -100,6 +100,7 @@ int block_decode_values(const struct block_header *h, const struct block_entry *
 // Finds the encoded values.
 int block_value_bytes(const struct block_header *h, const struct block_entry *e, struct str column,
                       struct str *out);
+// Returns -EBADMSG if the times do not ascend.
 int block_decode_group_times(const struct block_entry *e, struct str record, int64_t *t_ns);
 
 // Copies the time stamps of the rows whose bit is set, which are the rows with a value. Returns

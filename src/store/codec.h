@@ -57,6 +57,10 @@ enum codec_id codec_of(const uint8_t *in, size_t size);
 // Encodes time stamps, ascending or not. Time stamps with a constant step take a few bytes in all.
 size_t codec_encode_times(const int64_t *t_ns, size_t n, enum codec_aim aim, uint8_t *out);
 int codec_decode_times(const uint8_t *in, size_t size, size_t n, int64_t *out);
+// Also returns -EBADMSG if a time is not above its predecessor. It examines times while they are in
+// the cache of the processor: later, those of a large block cost more than their decoding.
+int codec_decode_ascending_times(const uint8_t *in, size_t size, size_t n, int64_t *out);
+bool codec_ascending(const int64_t *t_ns, size_t n);
 
 // Computes the summary of decoded values. It equals codec_encode's summary, so sealed and live data
 // have the same definition. The sum consists of 8 interleaved partial sums (value i is added to

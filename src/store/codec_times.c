@@ -63,32 +63,79 @@ size_t codec_encode_times(const int64_t *t_ns, size_t n, enum codec_aim aim, uin
     return 1 + n * sizeof t_ns[0];
 }
 
-int codec_decode_times(const uint8_t *in, size_t size, size_t n, int64_t *out)
+// The sign bit of the result is set if each of n times is above its predecessor. The comparison has
+// no branch, and uses operations that every vector unit has.
+static inline __attribute__((always_inline)) uint64_t rises(const int64_t *t_ns, size_t n)
 {
-    if (size == 0 || n == 0 || n > CODEC_VALUES_MAX)
-        return -EBADMSG;
-    if (in[0] == TIMES_PLAIN && size == 1 + n * sizeof out[0]) {
-        memcpy(out, in + 1, n * sizeof out[0]);
-        return 0;
+    uint64_t less = UINT64_MAX;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t a = (uint64_t)t_ns[(ptrdiff_t)i - 1], b = (uint64_t)t_ns[i], d = a - b;
+        less &= d ^ ((a ^ b) & (d ^ a)); // the sign of a - b, also if it overflows
     }
-    if (in[0] == TIMES_REGULAR && size == REGULAR_BYTES) {
+    return less;
+}
+
+bool codec_ascending(const int64_t *t_ns, size_t n)
+{
+    uint64_t less = UINT64_MAX;
+    size_t at = 1;
+    for (; at + GROUP <= n; at += GROUP)
+        less &= rises(t_ns + at, GROUP);
+    if (at < n)
+        less &= rises(t_ns + at, n - at);
+    return less >> 63;
+}
+
+// Decodes n times from `at` on, at most a group.
+static void decode_group(const uint8_t *in, struct codec_packed *packed, size_t at, size_t n,
+                         int64_t *out)
+{
+    if (in[0] == TIMES_PLAIN) {
+        memcpy(out, in + 1 + at * sizeof out[0], n * sizeof out[0]);
+    } else if (in[0] == TIMES_REGULAR) {
         uint64_t first = load_u64(in + HEADER), step = load_u64(in + HEADER + 8);
         for (size_t i = 0; i < n; i++)
-            out[i] = (int64_t)(first + i * step);
-        return 0;
-    }
-    if (in[0] == TIMES_TABLE)
-        return codec_table_only_times(in + 1, size - 1, n, out);
-    struct codec_packed packed;
-    if (in[0] != TIMES_PACKED || size < HEADER ||
-        codec_packed_open(in + HEADER, size - HEADER, n, &packed) != 0 ||
-        packed.size != size - HEADER)
-        return -EBADMSG;
-    for (size_t at = 0; at < n; at += GROUP) {
+            out[i] = (int64_t)(first + (at + i) * step);
+    } else {
         uint64_t x[GROUP];
-        size_t count = n - at < GROUP ? n - at : GROUP;
-        codec_packed_numbers(&packed, at / GROUP, x);
-        memcpy(out + at, x, count * sizeof x[0]);
+        codec_packed_numbers(packed, at / GROUP, x);
+        memcpy(out, x, n * sizeof x[0]);
+    }
+}
+
+static int decode(const uint8_t *in, size_t size, size_t n, int64_t *out, bool ascending)
+{
+    struct codec_packed packed = {0};
+    if (size == 0 || n == 0 || n > CODEC_VALUES_MAX)
+        return -EBADMSG;
+    if (in[0] == TIMES_TABLE) {
+        int rc = codec_table_only_times(in + 1, size - 1, n, out);
+        return rc ? rc : ascending && !codec_ascending(out, n) ? -EBADMSG : 0;
+    }
+    if (in[0] == TIMES_PACKED) {
+        if (size < HEADER || codec_packed_open(in + HEADER, size - HEADER, n, &packed) != 0 ||
+            packed.size != size - HEADER)
+            return -EBADMSG;
+    } else if (size != (in[0] == TIMES_PLAIN     ? 1 + n * sizeof out[0]
+                        : in[0] == TIMES_REGULAR ? REGULAR_BYTES
+                                                 : 0)) {
+        return -EBADMSG;
+    }
+    for (size_t at = 0; at < n; at += GROUP) {
+        size_t count = n - at < GROUP ? n - at : GROUP, before = at > 0;
+        decode_group(in, &packed, at, count, out + at);
+        if (ascending && !codec_ascending(out + at - before, count + before))
+            return -EBADMSG;
     }
     return 0;
+}
+
+int codec_decode_times(const uint8_t *in, size_t size, size_t n, int64_t *out)
+{
+    return decode(in, size, n, out, false);
+}
+
+int codec_decode_ascending_times(const uint8_t *in, size_t size, size_t n, int64_t *out)
+{
+    return decode(in, size, n, out, true);
 }

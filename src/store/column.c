@@ -280,18 +280,17 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id,
     return rc == -EBADMSG ? malformed(s, b) : rc;
 }
 
-// A merge relies on the order of times. The loop has no branch, so compilers vectorise it.
-static bool ascending(const int64_t *t, size_t n)
+// A merge relies on the order of times: all times of a column come from decoders that check it, or
+// are chosen from such times.
+static bool times_span(const struct block_header *h, const int64_t *t)
 {
-    bool ok = true;
-    for (size_t i = 1; i < n; i++)
-        ok &= t[i - 1] < t[i];
-    return ok;
+    return t[0] == h->first_ns && t[h->rows - 1] == h->last_ns;
 }
 
-static bool times_sound(const struct block_header *h, const int64_t *t)
+static int ascending_times(const struct codec_table *table, size_t column, size_t n, int64_t *out)
 {
-    return t[0] == h->first_ns && t[h->rows - 1] == h->last_ns && ascending(t, h->rows);
+    int rc = codec_table_times(table, column, out);
+    return rc ? rc : codec_ascending(out, n) ? 0 : -EBADMSG;
 }
 
 // ---- Hot blocks ----
@@ -310,7 +309,7 @@ static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache
     int64_t *t = rc ? NULL : malloc(h->rows * sizeof *t);
     if (rc || !t)
         return rc == -EBADMSG ? malformed(s, b) : rc ? rc : -ENOMEM;
-    if (codec_decode_times(stored, time_bytes, h->rows, t) || !times_sound(h, t)) {
+    if (codec_decode_ascending_times(stored, time_bytes, h->rows, t) || !times_span(h, t)) {
         free(t);
         return malformed(s, b);
     }
@@ -439,7 +438,7 @@ static int cold_times(struct store_snapshot *s, struct block_ref *b,
     int64_t *t = malloc(rows * sizeof *t);
     if (!t)
         return -ENOMEM;
-    if (codec_table_times(table, e->time_column, t) || !times_sound(&b->header, t)) {
+    if (ascending_times(table, e->time_column, rows, t) || !times_span(&b->header, t)) {
         free(t);
         return malformed(s, b);
     }
@@ -486,7 +485,7 @@ static int cold_decode(struct store_snapshot *s, struct block_ref *b,
     int more = choose_times(s, e->count, partial, out);
     if (more <= 0)
         return more;
-    return points ? codec_table_times(table, e->time_column, out->own_t)
+    return points ? ascending_times(table, e->time_column, e->count, out->own_t)
                   : cold_pick(s, table, e, out->pins[0]->data, rows, out->own_t);
 }
 
@@ -559,11 +558,9 @@ int block_load(struct store_snapshot *s, struct block_ref *b, const struct block
     rc = !out->own_v                    ? -ENOMEM
          : b->header.flags & BLOCK_COLD ? cold_load(s, b, e, out)
                                         : hot_load(s, b, e, out);
-    // Shared time stamps were checked when they were decoded; checking them again would only cost a
-    // cache miss.
     const int64_t *t = rc ? NULL : out->own_t;
     int64_t first = t ? t[0] : b->header.first_ns, last = t ? t[e->count - 1] : b->header.last_ns;
-    if (!rc && (first != e->first_ns || last != e->last_ns || (t && !ascending(t, e->count))))
+    if (!rc && (first != e->first_ns || last != e->last_ns))
         rc = malformed(s, b);
     if (rc)
         column_free(s, out);

@@ -1,7 +1,5 @@
 #include "wire/fetches.h"
 
-#include "wire/handshake.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +9,7 @@ struct fetches_item {
     struct wire_fetches *in;
     struct list_link of_all; // in list wire_fetches.items
     struct wire_header header;
+    uint64_t number; // of a piece
     uint8_t mac[WIRE_MAC_BYTES];
     char *data;    // header.size bytes
     uint32_t have; // number of received bytes: all or none
@@ -57,11 +56,14 @@ static struct fetches_item *new_item(struct wire_fetches *f, const struct wire_h
 }
 
 int wire_fetches_begin(struct wire_fetches *f, struct wire_bulk *bulk, struct str description,
-                       const uint8_t *key, struct error *e)
+                       const uint8_t key[WIRE_KEY_BYTES], struct error *e)
 {
     f->bulk = bulk;
-    f->key = key;
     list_init(&f->items);
+    f->key = malloc(sizeof *f->key);
+    if (!f->key)
+        return error_set(e, -ENOMEM, "no memory");
+    wire_mac_key_set(f->key, key);
     return bulk->row->meet(bulk, description, &f->peer, e);
 }
 
@@ -73,6 +75,7 @@ void wire_fetches_end(struct wire_fetches *f)
         free_item(f, f->delivered);
     if (f->peer)
         f->bulk->row->part(f->peer);
+    free(f->key);
     *f = (struct wire_fetches){0};
 }
 
@@ -86,7 +89,7 @@ static void on_fetched(struct wire_fetch *fetch, int status, const char *data)
     char why[sizeof f->why];
     i->fetching = false;
     if (status == 0) {
-        wire_mac(f->key, fetch->offset, (struct str){0}, (struct str){data, fetch->size}, mac);
+        wire_mac(f->key, i->number, (struct str){0}, (struct str){data, fetch->size}, mac);
         if (wire_mac_equal(mac, i->mac)) {
             memcpy(i->data, data, fetch->size);
             i->have = fetch->size;
@@ -110,6 +113,7 @@ int wire_fetches_laid(struct wire_fetches *f, const struct wire_header *h,
         return -ENOMEM;
     f->window_bytes += laid->size;
     i->piece = true;
+    i->number = f->laid++;
     i->header.type = WIRE_PART;
     i->header.size = laid->size;
     memcpy(i->mac, laid->mac, sizeof i->mac);

@@ -11,6 +11,7 @@
 #define SONDE_WIRE_FETCHES_H
 
 #include "base/list.h"
+#include "wire/mac.h"
 #include "wire/messages.h"
 
 enum { FETCHES_HELD_MAX = 8 << 20 };
@@ -20,7 +21,8 @@ struct fetches_item;
 struct wire_fetches {
     struct wire_bulk *bulk;
     struct wire_bulk_peer *peer;
-    const uint8_t *key; // key for the macs of pieces
+    struct wire_mac_key *key; // owned: of the macs of pieces
+    uint64_t laid;            // number of pieces so far
     // Called when wire_fetches_next may have an item, or when `broken` may have changed.
     void (*news)(void *user);
     void *user;
@@ -36,7 +38,7 @@ struct wire_fetches {
 
 // Begins fetching from the window that `description` describes. Fails like wire_bulk_row.meet.
 int wire_fetches_begin(struct wire_fetches *f, struct wire_bulk *bulk, struct str description,
-                       const uint8_t *key, struct error *e);
+                       const uint8_t key[WIRE_KEY_BYTES], struct error *e);
 void wire_fetches_end(struct wire_fetches *f);
 
 // Adds a new piece of the window, and fetches it unless the bulk is broken. Returns 0, -EBADMSG if

@@ -79,23 +79,6 @@ static void make_keys(struct wire_handshake *h)
     digest(h, "window ", h->window_key);
 }
 
-void wire_mac(const uint8_t key[WIRE_KEY_BYTES], uint64_t count, struct str header,
-              struct str payload, uint8_t out[WIRE_MAC_BYTES])
-{
-    struct hmac_sha256_ctx mac;
-    hmac_sha256_set_key(&mac, WIRE_KEY_BYTES, key);
-    hmac_sha256_update(&mac, sizeof count, (const uint8_t *)&count);
-    hmac_sha256_update(&mac, header.size, (const uint8_t *)header.data);
-    if (payload.size)
-        hmac_sha256_update(&mac, payload.size, (const uint8_t *)payload.data);
-    hmac_sha256_digest(&mac, WIRE_MAC_BYTES, out);
-}
-
-bool wire_mac_equal(const uint8_t *a, const uint8_t *b)
-{
-    return memeql_sec(a, b, WIRE_MAC_BYTES);
-}
-
 // ---- the exchange ----
 
 static int keep(char to[WIRE_HELLO_MAX], size_t *size, struct str text, struct error *e)

@@ -59,7 +59,7 @@ struct wire_handshake {
     uint8_t own_nonce[WIRE_NONCE_BYTES];
     char own_introduction[WIRE_HELLO_MAX], peer_introduction[WIRE_HELLO_MAX];
     size_t own_introduction_size, peer_introduction_size;
-    // The keys are valid once both ends have introduced themselves.
+    // The keys of macs (mac.h) are valid once both ends have introduced themselves.
     uint8_t send_key[WIRE_KEY_BYTES], receive_key[WIRE_KEY_BYTES], window_key[WIRE_KEY_BYTES];
 };
 
@@ -76,10 +76,5 @@ int wire_handshake_begin(struct wire_handshake *h, enum wire_side side,
 // version.
 int wire_handshake_take(struct wire_handshake *h, struct str payload, struct buf *out,
                         struct error *e);
-
-// Computes the mac of a frame from its `count`, header and payload.
-void wire_mac(const uint8_t key[WIRE_KEY_BYTES], uint64_t count, struct str header,
-              struct str payload, uint8_t out[WIRE_MAC_BYTES]);
-bool wire_mac_equal(const uint8_t *a, const uint8_t *b);
 
 #endif

@@ -62,8 +62,8 @@ static void put_frame(struct wire_session *s, enum wire_type type, uint32_t id, 
     buf_add(&s->out, header, sizeof header);
     buf_add_str(&s->out, payload);
     if (!wire_frame_row(type)->opening) {
-        wire_mac(s->handshake.send_key, s->sent_count++,
-                 (struct str){(char *)header, sizeof header}, payload, mac);
+        wire_mac(&s->send_key, s->sent_count++, (struct str){(char *)header, sizeof header},
+                 payload, mac);
         buf_add(&s->out, mac, sizeof mac);
     }
     wire_loop_flush(s->o.loop, &s->flush);
@@ -126,7 +126,11 @@ static void take_handshake(struct wire_session *s, const struct wire_header *h, 
         return;
     }
     s->opened = s->handshake.awaited == WIRE_NOTHING;
-    if (s->opened && s->o.events.opened)
+    if (!s->opened)
+        return;
+    wire_mac_key_set(&s->send_key, s->handshake.send_key);
+    wire_mac_key_set(&s->receive_key, s->handshake.receive_key);
+    if (s->o.events.opened)
         s->o.events.opened(s->o.user);
 }
 
@@ -152,7 +156,7 @@ static void take_frame(struct wire_session *s, const struct wire_header *h, cons
         return;
     }
     uint8_t mac[WIRE_MAC_BYTES];
-    wire_mac(s->handshake.receive_key, s->received_count++, header, payload, mac);
+    wire_mac(&s->receive_key, s->received_count++, header, payload, mac);
     if (!wire_mac_equal(mac, (const uint8_t *)payload.data + payload.size)) {
         fail(s, -EACCES, "a frame with a wrong mac");
         return;

@@ -13,20 +13,28 @@ enum { TRIAL_BYTES = 64 };
 
 // ---- the bulk: a link's end ----
 
+// Puts data into the window, with its mac. Returns false if the window has no room.
+static bool lay(struct session_window *w, uint32_t id, struct str data, struct wire_laid *out)
+{
+    struct window_piece piece;
+    if (!window_lay(&w->ring, id, data, &piece))
+        return false;
+    *out = (struct wire_laid){.offset = piece.offset, .size = piece.size};
+    wire_mac(&w->key, w->laid++, (struct str){0}, str_slice(data, 0, piece.size), out->mac);
+    return true;
+}
+
 void session_bulk_begin(struct wire_session *s)
 {
     uint8_t trial[TRIAL_BYTES];
-    struct window_piece piece;
     struct wire_window m = {0};
     struct buf description = {0}, payload = {0};
     s->window = calloc(1, sizeof *s->window);
     if (!s->window || wire_random(s->o.settings, trial, sizeof trial))
         return; // the session continues without a bulk
-    s->window->memory = s->o.bulk->row->window(s->o.bulk);
-    window_lay(s->window, 0, (struct str){(char *)trial, sizeof trial}, &piece);
-    m.first = (struct wire_laid){.offset = piece.offset, .size = piece.size};
-    wire_mac(s->handshake.window_key, piece.offset, (struct str){0},
-             (struct str){(char *)trial, sizeof trial}, m.first.mac);
+    s->window->ring.memory = s->o.bulk->row->window(s->o.bulk);
+    wire_mac_key_set(&s->window->key, s->handshake.window_key);
+    lay(s->window, 0, (struct str){(char *)trial, sizeof trial}, &m.first);
     s->o.bulk->row->describe(s->o.bulk, &description);
     m.description = buf_str(&description);
     wire_window_write(&m, &payload);
@@ -43,7 +51,7 @@ void session_bulk_begin(struct wire_session *s)
 // Sends all pieces that the hub has not taken again over the connection, in order.
 static void send_again(struct wire_session *s)
 {
-    struct window *w = s->window;
+    struct window *w = &s->window->ring;
     for (uint32_t i = 0; i < w->count; i++) {
         const struct window_piece *p = &w->pieces[(w->first + i) % WINDOW_PIECES_MAX];
         wire_session_send(s, WIRE_AGAIN, p->id, (struct str){w->memory + p->offset, p->size});
@@ -60,7 +68,7 @@ static int take_use(struct wire_session *s, struct str payload)
     bool was_used = s->bulk_state == BULK_USED;
     s->bulk_state = use.used ? BULK_USED : BULK_BROKEN;
     if (!was_used)
-        window_taken(s->window, s->window->used); // releases the trial piece
+        window_taken(&s->window->ring, s->window->ring.used); // releases the trial piece
     if (use.used) {
         log_info("data go over %s", s->o.bulk->name);
     } else {
@@ -68,7 +76,7 @@ static int take_use(struct wire_session *s, struct str payload)
         log_info("data go over TCP, not over %s: %s", s->o.bulk->name, s->why);
         send_again(s);
     }
-    s->o.bulk->row->awaited(s->o.bulk, s->window->used != 0);
+    s->o.bulk->row->awaited(s->o.bulk, s->window->ring.used != 0);
     return 0;
 }
 
@@ -76,9 +84,9 @@ static int take_taken(struct wire_session *s, struct str payload)
 {
     uint32_t bytes;
     if (wire_credit_read(payload, &bytes) || s->bulk_state != BULK_USED ||
-        !window_taken(s->window, bytes))
+        !window_taken(&s->window->ring, bytes))
         return -EBADMSG;
-    s->o.bulk->row->awaited(s->o.bulk, s->window->used != 0);
+    s->o.bulk->row->awaited(s->o.bulk, s->window->ring.used != 0);
     if (s->o.events.sent)
         s->o.events.sent(s->o.user);
     return 0;
@@ -86,29 +94,24 @@ static int take_taken(struct wire_session *s, struct str payload)
 
 size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str data)
 {
-    struct window_piece piece;
-    struct wire_laid laid = {0};
+    struct wire_laid laid;
     struct buf payload = {0};
     if (s->bulk_state != BULK_USED || data.size < WIRE_LAID_MIN) {
         data = str_slice(data, 0, WIRE_PART_MAX);
         wire_session_send(s, WIRE_PART, id, data);
         return data.size;
     }
-    if (!window_lay(s->window, id, data, &piece))
+    if (!lay(s->window, id, data, &laid))
         return 0;
-    laid.offset = piece.offset;
-    laid.size = piece.size;
-    wire_mac(s->handshake.window_key, piece.offset, (struct str){0}, str_slice(data, 0, piece.size),
-             laid.mac);
     wire_laid_write(&laid, &payload);
     if (payload.failed)
         // the piece could not be announced, so the stream has a gap: end the connection
         s->out.failed = true;
     wire_session_send(s, WIRE_LAID, id, buf_str(&payload));
     buf_free(&payload);
-    s->transport_bytes += piece.size;
+    s->transport_bytes += laid.size;
     s->o.bulk->row->awaited(s->o.bulk, true);
-    return piece.size;
+    return laid.size;
 }
 
 // ---- the bulk: a hub's end ----

@@ -150,7 +150,8 @@ static void on_proved(void *user)
     *(bool *)user = true;
 }
 
-static void say_frame(enum wire_type type, struct str payload, const uint8_t *key, uint64_t count)
+static void say_frame(enum wire_type type, struct str payload, struct wire_mac_key *key,
+                      uint64_t count)
 {
     struct buf frame = {0};
     uint8_t header[WIRE_HEADER_BYTES], mac[WIRE_MAC_BYTES];
@@ -197,6 +198,7 @@ static void be_a_client(void *user)
     static uint8_t filler[WIRE_PART_MAX];
     struct wire_settings settings = {.job = STR("job"), .key = {1, 2, 3}, .random = no_random};
     struct wire_handshake link;
+    struct wire_mac_key macs;
     bool proved = false;
     int pair[2];
     struct wire_session_options o = {.loop = loop,
@@ -209,6 +211,7 @@ static void be_a_client(void *user)
     if (wire_session_accept(&o, (struct wire_channel *)&session, &session))
         abort();
     prove(&settings, &link);
+    wire_mac_key_set(&macs, link.send_key);
     struct wire_forward *f;
     struct wire_forward_options forward = {.loop = loop,
                                            .settings = &settings,
@@ -240,7 +243,7 @@ static void be_a_client(void *user)
         struct str payload = {(char *)filler, size};
         if (type != WIRE_STREAM && size <= bytes_left(&b))
             payload = bytes_take(&b, size);
-        say_frame((enum wire_type)type, payload, link.send_key, count++);
+        say_frame((enum wire_type)type, payload, &macs, count++);
     }
     if (forwards)
         wire_forward_stop(f, NULL);

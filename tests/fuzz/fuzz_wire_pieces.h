@@ -55,6 +55,7 @@ static void lay_pieces(struct str orders)
         .meet = meet_anybody, .part = part_nobody, .fetch = remember, .give_up = forget};
     static char bytes[WIRE_LAID_MAX];
     static const uint8_t key[WIRE_KEY_BYTES];
+    struct wire_mac_key macs;
     struct wire_bulk bulk = {.row = &row};
     struct wire_fetches f = {0};
     struct error e;
@@ -64,6 +65,7 @@ static void lay_pieces(struct str orders)
     f.user = &news;
     if (wire_fetches_begin(&f, &bulk, STR("here"), key, &e))
         abort();
+    wire_mac_key_set(&macs, key);
     struct bytes b = bytes_of(orders.data, orders.size);
     bool refilled = false;
     while (bytes_left(&b)) {
@@ -75,7 +77,7 @@ static void lay_pieces(struct str orders)
         struct wire_fetch *fetch = asked_for[order >> 3 & 7];
         switch (order & 3) {
         case 0:
-            wire_mac(key, 0, (struct str){0}, (struct str){bytes, laid.size}, laid.mac);
+            wire_mac(&macs, f.laid, (struct str){0}, (struct str){bytes, laid.size}, laid.mac);
             next += wire_fetches_laid(&f, &h, &laid) == 0;
             break;
         case 1:

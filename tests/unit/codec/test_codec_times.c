@@ -48,6 +48,14 @@ static const struct {
              {"with gaps", with_gaps, 0.5, 0.1}, {"unordered", unordered, 4.5, 5.5},
              {"anything", anything, 8.01, 8.01}, {"falling", falling, 0.01, 0.01}};
 
+static bool ascend(const int64_t *t, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (t[i] <= t[i - 1])
+            return false;
+    return true;
+}
+
 static void stamps_come_back(void **state)
 {
     (void)state;
@@ -70,6 +78,8 @@ static void stamps_come_back(void **state)
                 assert_int_equal(codec_decode_times(bytes, size, n, back), 0);
                 assert_memory_equal(stamps, back, n * sizeof back[0]);
                 assert_int_equal(codec_decode_times(bytes, size - 1, n, back), -EBADMSG);
+                assert_int_equal(codec_decode_ascending_times(bytes, size, n, back),
+                                 ascend(stamps, n) ? 0 : -EBADMSG);
                 free(bytes);
             }
 }
@@ -90,9 +100,39 @@ static void one_late_stamp_comes_back(void **state)
     free(bytes);
 }
 
+// Wherever two times are equal or descend, also by more than 2^63.
+static void one_descent_is_found(void **state)
+{
+    enum { COUNT = 1100 };
+    static const int64_t below[] = {0, 1, 999, INT64_MAX};
+    uint8_t *bytes = malloc(codec_bound(COUNT));
+    (void)state;
+    for (size_t late = 1; late < COUNT; late++)
+        for (size_t k = 0; k < sizeof below / sizeof *below; k++)
+            for (enum codec_aim aim = CODEC_HOT; aim <= CODEC_COLD; aim++) {
+                bool far = below[k] == INT64_MAX;
+                for (size_t i = 0; i < COUNT; i++)
+                    stamps[i] = (int64_t)i * 1000 + (i == late - 1 && far ? INT64_MAX / 2 : 0);
+                stamps[late] = far ? -INT64_MAX + (int64_t)late : stamps[late - 1] - below[k];
+                size_t size = codec_encode_times(stamps, COUNT, aim, bytes);
+                assert_int_equal(codec_decode_times(bytes, size, COUNT, back), 0);
+                assert_memory_equal(stamps, back, COUNT * sizeof back[0]);
+                assert_int_equal(codec_decode_ascending_times(bytes, size, COUNT, back), -EBADMSG);
+            }
+    // A step that goes around the numbers is regular, and does not ascend.
+    for (size_t i = 0; i < COUNT; i++)
+        stamps[i] = (int64_t)(i * (UINT64_MAX / 64));
+    size_t size = codec_encode_times(stamps, COUNT, CODEC_HOT, bytes);
+    assert_true(size < 64);
+    assert_int_equal(codec_decode_ascending_times(bytes, size, 32, back), 0);
+    assert_int_equal(codec_decode_ascending_times(bytes, size, COUNT, back), -EBADMSG);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(stamps_come_back),
-                                       cmocka_unit_test(one_late_stamp_comes_back)};
+                                       cmocka_unit_test(one_late_stamp_comes_back),
+                                       cmocka_unit_test(one_descent_is_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

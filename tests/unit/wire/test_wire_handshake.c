@@ -3,6 +3,7 @@
 #include "unit/test.h"
 #include "wire/clock_offset.h"
 #include "wire/handshake.h"
+#include "wire/mac.h"
 #include "wire/messages.h"
 
 #include <errno.h>
@@ -107,6 +108,37 @@ static void abilities_are_exchanged_if_both_ends_have_them(void **state)
         assert_memory_equal(p.hub.window_key, p.link.window_key, WIRE_KEY_BYTES);
         assert_memory_not_equal(p.hub.window_key, p.hub.receive_key, WIRE_KEY_BYTES);
         pair_free(&p);
+    }
+}
+
+// RFC 4418 has vectors of 96 bits, which are the beginning of ours.
+static void macs_are_those_of_the_rfc(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t size;
+        uint8_t mac[12];
+    } vectors[] = {
+        {0, {0x32, 0xFE, 0xDB, 0x10, 0x0C, 0x79, 0xAD, 0x58, 0xF0, 0x7F, 0xF7, 0x64}},
+        {3, {0x18, 0x5E, 0x4F, 0xE9, 0x05, 0xCB, 0xA7, 0xBD, 0x85, 0xE4, 0xC2, 0xDC}},
+        {1024, {0x7A, 0x54, 0xAB, 0xE0, 0x4A, 0xF8, 0x2D, 0x60, 0xFB, 0x29, 0x8C, 0x3C}},
+    };
+    static const uint8_t key[WIRE_KEY_BYTES] = "abcdefghijklmnop";
+    static char text[1024];
+    memset(text, 'a', sizeof text);
+    struct wire_mac_key k;
+    uint64_t number;
+    memcpy(&number, "bcdefghi", sizeof number);
+    wire_mac_key_set(&k, key);
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        uint8_t mac[WIRE_MAC_BYTES];
+        size_t header = vectors[i].size / 3;
+        wire_mac(&k, number, (struct str){text, header},
+                 (struct str){text, vectors[i].size - header}, mac);
+        assert_memory_equal(mac, vectors[i].mac, sizeof vectors[i].mac);
+        uint8_t again[WIRE_MAC_BYTES];
+        wire_mac(&k, number + 1, (struct str){0}, (struct str){text, vectors[i].size}, again);
+        assert_false(wire_mac_equal(mac, again));
     }
 }
 
@@ -402,6 +434,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peer_with_the_key_is_welcomed),
         cmocka_unit_test(abilities_are_exchanged_if_both_ends_have_them),
+        cmocka_unit_test(macs_are_those_of_the_rfc),
         cmocka_unit_test(both_ends_see_a_wrong_key),
         cmocka_unit_test(an_unknown_role_is_refused),
         cmocka_unit_test(refuses_a_replay),

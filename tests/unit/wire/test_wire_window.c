@@ -74,6 +74,7 @@ static void untaken_pieces_are_sent_again(void **state)
     static const struct wire_bulk_row row = {
         .meet = meet_anybody, .part = part_nobody, .fetch = remember, .give_up = forget};
     static const uint8_t key[WIRE_KEY_BYTES];
+    struct wire_mac_key macs;
     struct wire_bulk bulk = {.row = &row};
     struct wire_fetches f = {.news = no_news};
     struct wire_header h = {.type = WIRE_PART}, got;
@@ -83,9 +84,11 @@ static void untaken_pieces_are_sent_again(void **state)
     assert_int_equal(wire_fetches_begin(&f, &bulk, STR(""), key, NULL), 0);
     // Three pieces and an END after them; the second one is complete, the first one fails, the
     // third one is under way.
-    wire_mac(key, 0, (struct str){0}, STR("data"), laid.mac);
-    for (h.id = 1; h.id <= 3; h.id++)
+    wire_mac_key_set(&macs, key);
+    for (h.id = 1; h.id <= 3; h.id++) {
+        wire_mac(&macs, h.id - 1, (struct str){0}, STR("data"), laid.mac);
         assert_int_equal(wire_fetches_laid(&f, &h, &laid), 0);
+    }
     h = (struct wire_header){.type = WIRE_END, .id = 4};
     assert_int_equal(wire_fetches_hold(&f, &h, STR(""), &kept), 0);
     assert_true(kept);
@@ -130,6 +133,33 @@ static void untaken_pieces_are_sent_again(void **state)
     wire_fetches_end(&f);
 }
 
+// A piece's mac belongs to its number, so an older piece of the same bytes is not accepted.
+static void a_piece_has_the_mac_of_its_number(void **state)
+{
+    (void)state;
+    static const struct wire_bulk_row row = {
+        .meet = meet_anybody, .part = part_nobody, .fetch = remember, .give_up = forget};
+    static const uint8_t key[WIRE_KEY_BYTES] = {7};
+    for (int replayed = 0; replayed < 2; replayed++) {
+        struct wire_mac_key macs;
+        struct wire_bulk bulk = {.row = &row};
+        struct wire_fetches f = {.news = no_news};
+        struct wire_header h = {.type = WIRE_PART};
+        struct wire_laid laid = {.size = 4};
+        fetched_count = 0;
+        wire_mac_key_set(&macs, key);
+        assert_int_equal(wire_fetches_begin(&f, &bulk, STR(""), key, NULL), 0);
+        for (h.id = 1; h.id <= 2; h.id++) {
+            if (h.id == 1 || !replayed)
+                wire_mac(&macs, h.id - 1, (struct str){0}, STR("data"), laid.mac);
+            assert_int_equal(wire_fetches_laid(&f, &h, &laid), 0);
+        }
+        fetched[1]->done(fetched[1], 0, "data");
+        assert_int_equal(f.broken, replayed);
+        wire_fetches_end(&f);
+    }
+}
+
 static void invalid_options_have_a_message(void **state)
 {
     (void)state;
@@ -159,6 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_window_is_a_ring),
         cmocka_unit_test(untaken_pieces_are_sent_again),
+        cmocka_unit_test(a_piece_has_the_mac_of_its_number),
         cmocka_unit_test(invalid_options_have_a_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
