@@ -9,7 +9,7 @@
 #include "ask/questions.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/process_memory.h"
+#include "base/service.h"
 #include "store/store.h"
 #include "wire/link.h"
 
@@ -300,7 +300,7 @@ int main(void)
     char path[] = "/tmp/sonde-bench-XXXXXX";
     struct store *store;
     struct node nodes[TRANSPORTS] = {0};
-    process_memory_set_up(PROCESS_MEMORY_MAPPED_SERVER); // as `sonde relay` and `sonde aggregator`
+    service_prepare(PROCESS_MEMORY_MAPPED_SERVER); // as `sonde relay` and `sonde aggregator`
     log_setup(LOG_WARNING, "bench");
     int fd = mkstemp(path);
     if (fd < 0)

@@ -1,9 +1,8 @@
 #include "cli/commands.h"
 
 #include "agent/agent.h"
-#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/process_memory.h"
+#include "base/service.h"
 #include "launch/job.h"
 
 #include <errno.h>
@@ -24,8 +23,7 @@ int command_agent(const struct options *o)
             (error_set(&e, -EINVAL, "an agent at --telemetry-level 0 has nothing to do"), &e));
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde agent");
 
-    process_memory_set_up(PROCESS_MEMORY_MAPPED_SMALL);
-    descriptors_prepare(DESCRIPTORS_USUAL);
+    service_prepare(PROCESS_MEMORY_MAPPED_SMALL);
 
     // In a job's folder, job.json provides the meta of the file.
     char path[FOLDER_PATH_MAX];

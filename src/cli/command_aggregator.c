@@ -3,9 +3,8 @@
 #include "client/run_description.h"
 
 #include "base/clock.h"
-#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/process_memory.h"
+#include "base/service.h"
 #include "collect/collect.h"
 #include "launch/job.h"
 
@@ -17,8 +16,7 @@ int command_aggregator(const struct options *o)
     struct error e;
     char token[TOKEN_TEXT_MAX];
     int control_fd = options_int(o, OPT_CONTROL_FD);
-    process_memory_set_up(PROCESS_MEMORY_MAPPED_SERVER);
-    descriptors_prepare(DESCRIPTORS_USUAL);
+    service_prepare(PROCESS_MEMORY_MAPPED_SERVER);
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde aggregator");
     if (control_fd >= 0)
         fcntl(control_fd, F_SETFD, FD_CLOEXEC);

@@ -1,9 +1,8 @@
 #include "cli/commands.h"
 
 #include "aggregator/relay.h"
-#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/process_memory.h"
+#include "base/service.h"
 #include "launch/job.h"
 
 #include <errno.h>
@@ -17,8 +16,7 @@ int command_relay(const struct options *o)
     struct wire_parent parents[WIRE_PARENTS_MAX];
     const char *host = options_text(o, OPT_HOST);
     int control_fd = options_int(o, OPT_CONTROL_FD);
-    process_memory_set_up(PROCESS_MEMORY_MAPPED_SERVER);
-    descriptors_prepare(DESCRIPTORS_USUAL);
+    service_prepare(PROCESS_MEMORY_MAPPED_SERVER);
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde relay");
     if (control_fd >= 0)
         fcntl(control_fd, F_SETFD, FD_CLOEXEC);

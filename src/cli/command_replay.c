@@ -5,9 +5,8 @@
 #include "collect/collect.h"
 
 #include "base/array.h"
-#include "base/descriptors.h"
 #include "base/log.h"
-#include "base/process_memory.h"
+#include "base/service.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -62,8 +61,7 @@ int serve_recordings(const struct options *o, serve_ready_fn *ready, void *user)
     if (status == 0)
         status = serve_token(o, token, &e);
     if (status == 0) {
-        process_memory_set_up(PROCESS_MEMORY_MAPPED_SERVER);
-        descriptors_prepare(DESCRIPTORS_USUAL);
+        service_prepare(PROCESS_MEMORY_MAPPED_SERVER);
         struct aggregator_options replay = {
             .paths = paths ? paths : (const char *const *)found.paths,
             .path_count = count,
