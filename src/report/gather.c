@@ -25,6 +25,14 @@ struct str gather_text(struct gather *g, const json_t *object, const char *key)
     return text && *text ? arena_str(g->arena, str_of(text)) : (struct str){0};
 }
 
+struct str gather_tag(const struct sonde_series *s, const char *key)
+{
+    for (size_t i = 0; i < s->tag_count; i++)
+        if (strcmp(s->tags[i].key, key) == 0)
+            return str_of(s->tags[i].value);
+    return (struct str){0};
+}
+
 static int64_t number(const json_t *object, const char *key)
 {
     return json_integer_value(json_object_get(object, key));
@@ -425,11 +433,16 @@ int report_gather_spans(struct sonde_client *client, const char *name, int64_t s
     if (!start_ns && !end_ns && take_status(&g, true))
         out->ended = false;
     g.e = e;
+    json_t *metrics = NULL;
     int rc = take_nodes(&g, &first_ns, &last_ns);
+    if (!rc && first_ns <= last_ns && !start_ns && !end_ns)
+        rc = list(&g, "/sonde/v1/metrics", "metrics", &metrics);
+    g.metrics = metrics;
     if (!rc && first_ns <= last_ns) {
         cut_range(out, start_ns ? start_ns : first_ns, end_ns ? end_ns : last_ns, NS_PER_S);
         rc = gather_spans(&g, &request);
     }
+    json_decref(metrics);
     if (g.missing.size)
         out->missing = arena_str(arena, buf_str(&g.missing));
     buf_free(&g.missing);

@@ -43,6 +43,8 @@ struct gather {
 
 void gather_note_missing(struct gather *g, const char *names); // NULL: no node is missing
 struct str gather_text(struct gather *g, const json_t *object, const char *key);
+// Returns the value of a tag, in the memory of the series; empty: it has no such tag.
+struct str gather_tag(const struct sonde_series *s, const char *key);
 
 // gather_measures.c
 int gather_measures(struct gather *g, bool brief);
@@ -52,6 +54,11 @@ int gather_traced(struct gather *g);
 bool gather_is_traced(struct str metric);
 // True for the other metrics of `sonde run --trace`: the user's own come before them.
 bool gather_is_of_tracer(struct str metric);
+// gather_totals.c: calls take() with the calls and with the seconds of each name that a tracer
+// records as spans; the other one of both is 0.
+int gather_totals(struct gather *g,
+                  void (*take)(void *user, struct str name, double calls, double seconds),
+                  void *user);
 // gather_spans.c
 struct gather_spans_request {
     const char *name;         // NULL: all names

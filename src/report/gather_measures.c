@@ -111,19 +111,11 @@ struct measure_request {
     unsigned queries; // 1 << OF_…
 };
 
-static struct str tag_of(const struct sonde_series *s, const char *key)
-{
-    for (size_t i = 0; i < s->tag_count; i++)
-        if (strcmp(s->tags[i].key, key) == 0)
-            return str_of(s->tags[i].value);
-    return (struct str){0};
-}
-
 // Returns the value of `tag`; if it is NULL, all tags except the host, "rank=3,phase=train".
 static struct str part_of(struct gather *g, const struct sonde_series *s, const char *tag)
 {
     if (tag)
-        return arena_str(g->arena, tag_of(s, tag));
+        return arena_str(g->arena, gather_tag(s, tag));
     struct buf b = {0};
     for (size_t i = 0; i < s->tag_count; i++)
         if (strcmp(s->tags[i].key, "host") != 0)
@@ -189,7 +181,7 @@ static bool take_series(struct gather *g, const struct sonde_series *s,
     double *buckets = new_buckets(g);
     if (!buckets || !array_room(&t->all, &t->capacity, t->count + 1, sizeof *t->all))
         return false;
-    t->all[t->count++] = (struct taken){.line = {.host = arena_str(g->arena, tag_of(s, "host")),
+    t->all[t->count++] = (struct taken){.line = {.host = arena_str(g->arena, gather_tag(s, "host")),
                                                  .part = part_of(g, s, request->tag),
                                                  .mean = (double)NAN,
                                                  .peak = (double)NAN,
@@ -207,7 +199,7 @@ static bool take_series(struct gather *g, const struct sonde_series *s,
 static bool is_loopback(const struct sonde_series *s, const struct measure_request *request)
 {
     return request->tag && strcmp(request->tag, "interface") == 0 &&
-           str_eq(tag_of(s, "interface"), STR("lo"));
+           str_eq(gather_tag(s, "interface"), STR("lo"));
 }
 
 static bool take_answer(struct gather *g, const struct sonde_series *s, size_t query,

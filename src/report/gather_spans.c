@@ -20,6 +20,7 @@ enum {
     GPU_CELLS_MAX = 40000,   // limit of spans x GPUs in such a request
     GPU_SPANS_MAX = 1000,
     MEMBER_SPANS_LEAST = 3, // a member with fewer spans is not judged
+    TRACED_MAX = 10000,     // a tracer records so many spans of a name in a process
 };
 
 static const double used_percent = 5; // a GPU below this use does not work for the spans
@@ -51,6 +52,7 @@ struct name {
     size_t order; // index of the first struct span of this name, sorted by name
     size_t count, unfinished;
     double sum_s;
+    double calls, seconds; // that a tracer has counted; 0: no tracer records this name
     bool kernel;     // of a GPU: the report has a table of all kernels, and spans of the first
     bool collective; // its members wait for each other, so the slow one has the short spans
 };
@@ -239,6 +241,13 @@ static int make_row(struct spans *s, size_t name, struct distribution_room *room
     out->max_s = lengths.largest;
     distribution_free(room, &lengths);
     compare_members(s, name, out);
+    if (n->calls > (double)n->count && n->seconds > 0) {
+        out->recorded = n->count;
+        out->count = (uint64_t)n->calls;
+        out->total_s = n->seconds;
+        out->mean_s = n->seconds / n->calls;
+        out->share *= n->seconds / n->sum_s;
+    }
     return rc;
 }
 
@@ -275,11 +284,12 @@ static int find_nested(struct spans *s, size_t name, struct report_span *out)
             outer[s->all[*at].name] += seconds_of(p);
     }
     size_t most = largest(inner, s->name_count), around = largest(outer, s->name_count);
-    if (out->total_s > 0 && inner[most] >= inner_share_least * out->total_s) {
+    double all = s->names[name].sum_s;
+    if (all > 0 && inner[most] >= inner_share_least * all) {
         out->inner = s->names[most].text;
-        out->inner_share = inner[most] / out->total_s;
+        out->inner_share = inner[most] / all;
     }
-    if (outer[around] > out->total_s / 2)
+    if (outer[around] > all / 2)
         out->outer = s->names[around].text;
     free(inner);
     free(outer);
@@ -293,18 +303,10 @@ struct gpu {
     double sum, count;
 };
 
-static struct str tag_of(const struct sonde_series *s, const char *key)
-{
-    for (size_t i = 0; i < s->tag_count; i++)
-        if (strcmp(s->tags[i].key, key) == 0)
-            return str_of(s->tags[i].value);
-    return (struct str){0};
-}
-
 static void add_gpu(struct gpu *all, size_t *count, size_t most, const struct sonde_series *s,
                     bool sums)
 {
-    struct str host = tag_of(s, "host"), gpu = tag_of(s, "gpu");
+    struct str host = gather_tag(s, "host"), gpu = gather_tag(s, "gpu");
     size_t i = 0;
     while (i < *count && !(str_eq(all[i].host, host) && str_eq(all[i].gpu, gpu)))
         i++;
@@ -381,6 +383,27 @@ static int longest_first(const void *a, const void *b)
     return str_compare_natural(x->name, y->name);
 }
 
+static void take_total(void *user, struct str name, double calls, double seconds)
+{
+    struct spans *s = user;
+    const uint64_t *at = map_get(&s->name_of, name);
+    if (!at)
+        return;
+    s->names[*at].calls += calls;
+    s->names[*at].seconds += seconds;
+}
+
+// The totals are those of the whole run.
+static int ask_totals(struct spans *s, const struct gather_spans_request *request)
+{
+    if (request->start_ns || request->end_ns)
+        return 0;
+    for (size_t i = 0; i < s->name_count; i++)
+        if (s->names[i].count >= TRACED_MAX && !s->names[i].kernel)
+            return gather_totals(s->g, take_total, s);
+    return 0;
+}
+
 static int make_rows(struct spans *s)
 {
     struct report *r = s->g->report;
@@ -454,6 +477,8 @@ int gather_spans(struct gather *g, const struct gather_spans_request *request)
     for (size_t i = 0; i < json_array_size(rows) && !rc; i++)
         rc = take_span(&s, json_array_get(rows, i));
     json_decref(rows);
+    if (!rc)
+        rc = ask_totals(&s, request);
     if (!rc)
         rc = make_rows(&s);
     map_free(&s.name_of);

@@ -70,14 +70,6 @@ bool gather_is_of_tracer(struct str name)
     return false;
 }
 
-static struct str tag_of(const struct sonde_series *s, const char *key)
-{
-    for (size_t i = 0; i < s->tag_count; i++)
-        if (strcmp(s->tags[i].key, key) == 0)
-            return str_of(s->tags[i].value);
-    return (struct str){0};
-}
-
 struct rows {
     struct report_file *files;
     struct report_waiting *waiting;
@@ -117,8 +109,8 @@ static bool take_waiting(struct gather *g, struct rows *rows, size_t query,
         return false;
     rows->waiting[rows->waiting_count++] =
         (struct report_waiting){.library = query == NCCL_COLLECTIVES ? REPORT_NCCL : REPORT_MPI,
-                                .rank = arena_str(g->arena, tag_of(s, "rank")),
-                                .comm = arena_str(g->arena, tag_of(s, "comm")),
+                                .rank = arena_str(g->arena, gather_tag(s, "rank")),
+                                .comm = arena_str(g->arena, gather_tag(s, "comm")),
                                 .seconds = value};
     return true;
 }
@@ -126,14 +118,14 @@ static bool take_waiting(struct gather *g, struct rows *rows, size_t query,
 static bool take_file(struct gather *g, struct rows *rows, size_t query,
                       const struct sonde_series *s, double value)
 {
-    struct report_file *file = ROW(rows, file, tag_of(s, "file"));
+    struct report_file *file = ROW(rows, file, gather_tag(s, "file"));
     if (!file)
         return false;
     if (query == SECONDS)
         file->seconds = value;
     else if (query == CALLS)
         file->calls += value;
-    else if (str_eq(tag_of(s, "op"), STR("write")))
+    else if (str_eq(gather_tag(s, "op"), STR("write")))
         file->written += value;
     else
         file->read += value;
@@ -146,13 +138,13 @@ static bool take(struct gather *g, struct rows *rows, size_t query, const struct
     if (query == MPI_COLLECTIVES || query == NCCL_COLLECTIVES)
         return take_waiting(g, rows, query, s, value);
     if (query == KERNELS || query == KERNEL_SECONDS) {
-        struct report_kernel *kernel = ROW(rows, kernel, tag_of(s, "kernel"));
+        struct report_kernel *kernel = ROW(rows, kernel, gather_tag(s, "kernel"));
         if (kernel)
             *(query == KERNELS ? &kernel->count : &kernel->seconds) = value;
         return kernel != NULL;
     }
     if (query == PAGEABLE_BYTES || query == PAGEABLE_SECONDS) {
-        struct report_copies *copies = ROW(rows, pageable, tag_of(s, "direction"));
+        struct report_copies *copies = ROW(rows, pageable, gather_tag(s, "direction"));
         if (copies)
             *(query == PAGEABLE_BYTES ? &copies->bytes : &copies->seconds) = value;
         return copies != NULL;

@@ -228,8 +228,11 @@ static void write_spans(const struct report *r, struct buf *out)
             snprintf(ratio, sizeof ratio, "%.2f", s->imbalance);
         buf_add_str(out, STR("<tr><td>"));
         html_escape(out, s->name);
-        buf_printf(out, "<td>%llu<td>%s<td>%s<td>%s<td>%s<td>%s<td>%zu<td>%s<td class=\"t\">",
-                   (unsigned long long)s->count, words_number(s->mean_s).text,
+        buf_printf(out, "<td>%llu", (unsigned long long)s->count);
+        if (s->recorded)
+            buf_printf(out, " (quantiles: the first %llu)", (unsigned long long)s->recorded);
+        buf_printf(out, "<td>%s<td>%s<td>%s<td>%s<td>%s<td>%zu<td>%s<td class=\"t\">",
+                   words_number(s->mean_s).text,
                    words_number(s->p50_s).text, words_number(s->p95_s).text,
                    words_number(s->max_s).text, share, s->members, ratio);
         if (s->members > 1)

@@ -192,6 +192,8 @@ static void write_span_rows(struct json_writer *w, const struct report *r)
         json_key_string(w, "name", s->name);
         json_key_u64(w, "count", s->count);
         json_key_u64(w, "unfinished", s->unfinished);
+        if (s->recorded)
+            json_key_u64(w, "recorded", s->recorded);
         number(w, "total_seconds", s->total_s);
         number(w, "mean_seconds", s->mean_s);
         number(w, "p50_seconds", s->p50_s);

@@ -95,6 +95,9 @@ struct report_node {
 struct report_span {
     struct str name;
     uint64_t count, unfinished;
+    // A tracer records the first spans of a name in a process, and counts all: `count`, total and
+    // mean are of all, the other figures of so many spans. 0: of all
+    uint64_t recorded;
     double total_s, mean_s, p50_s, p95_s, max_s;
     // share of the run: the largest total time of a member, divided by the time of the run
     double share;

@@ -238,6 +238,9 @@ static void write_spans(const struct report *r, struct buf *out)
         if (fabs(s->cpu_within - s->cpu_outside) >= cpu_difference_least)
             buf_printf(&more, "%sCPU %.0f %%, %.0f %% while none runs", more.size ? "; " : "",
                        s->cpu_within, s->cpu_outside);
+        if (s->recorded)
+            buf_printf(&more, "%sp50, p95 and max are of the first %llu", more.size ? "; " : "",
+                       (unsigned long long)s->recorded);
         if (s->unfinished)
             buf_printf(&more, "%s%llu without an end", more.size ? "; " : "",
                        (unsigned long long)s->unfinished);

@@ -213,6 +213,44 @@ class Report(Place):
         self.assertEqual((step["slowest"], step["inner"]), ("host=n1,rank=1", "load batch"))
         self.assertAlmostEqual(step["inner_share"], 0.3, 6)
 
+    def test_calls_that_a_tracer_has_only_counted(self):
+        """A tracer records 10,000 spans of a name in a process. Its metrics have all calls, so the
+        count, the mean and the share of the report are those of all calls."""
+        folder = self.root / "traced"
+        for number, calls in enumerate((30000, 10500)):
+            r = Recording(folder, f"n{number}")
+            r.metric("nvtx_ranges", "counter", "")
+            r.metric("nvtx_range_seconds", "counter", "seconds")
+            r.metric("cpu_percent", "gauge", "percent")
+            for t in range(0, 101, 10):
+                r.point("nvtx_ranges", t, calls * t // 100, range="often", domain="d")
+                r.point("nvtx_range_seconds", t, calls * t / 100 * 0.002, range="often", domain="d")
+                r.point("nvtx_ranges", t, 50 * t // 100, range="rare")
+                r.point("nvtx_range_seconds", t, 50 * t / 100 * 0.5, range="rare")
+                r.point("cpu_percent", t, 50)
+            for i in range(10000):
+                r.span("often", i * 0.0033, i * 0.0033 + 0.001, rank=number, domain="d")
+            for i in range(50):
+                r.span("rare", i * 2, i * 2 + 0.5, rank=number)
+            r.write()
+        write_run(folder, 100)
+        spans = {s["name"]: s for s in self.data(folder)["spans"]}
+        often, rare = spans["often"], spans["rare"]
+        self.assertEqual((often["count"], often["recorded"], rare["count"], rare.get("recorded")), (40500, 20000, 100, None))
+        self.assertAlmostEqual(often["total_seconds"], 81, 6)
+        self.assertAlmostEqual(often["mean_seconds"], 0.002, 9)
+        self.assertAlmostEqual(often["p50_seconds"], 0.001, 6)
+        self.assertAlmostEqual(often["share"] / (81 / 2 / 100), 1, 1)
+        self.assertAlmostEqual(rare["mean_seconds"], 0.5, 6)
+        stats = {s["name"]: s for s in json.loads(self.sonde("stats", "--spans", "--json", folder).stdout)}
+        self.assertEqual((stats["often"]["count"], stats["often"]["recorded"]), (40500, 20000))
+        early = json.loads(self.sonde("stats", "--spans", "--json", "-s", str(START), "-e", str(START + 50), folder).stdout)
+        self.assertEqual({s["name"]: (s["count"], s.get("recorded")) for s in early}, {"often": (20000, None), "rare": (52, None)})
+        self.assertIn("p50, p95 and max are of the first 20000", self.report(folder).stdout)
+        page = self.root / "p.html"
+        self.report("-o", page, folder)
+        self.assertIn("<td>40500 (quantiles: the first 20000)<td>", page.read_text())
+
     def test_processors_within_spans(self):
         """The same as the sum over all samples, of which each is the mean of the 10 s before it."""
         folder = training(self.root / "train")
