@@ -118,6 +118,15 @@ def evict(folder):
                 os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+def percentages(source, count):
+    """Returns slowly varying percentages with two decimals, like utilisations."""
+    value, values = 50.0, []
+    for _ in range(count):
+        value = min(100.0, max(0.0, value + source.uniform(-2, 2)))
+        values.append(round(value, 2))
+    return values
+
+
 def sonde_query(m, start, seconds):
     """Returns the address of a query in [start, start + seconds)."""
     return f"/api/query?start={start}&end={start + seconds - 1}&token={TOKEN}&m={urllib.parse.quote(m)}"

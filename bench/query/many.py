@@ -22,7 +22,7 @@ from urllib.parse import quote
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from peers import Missing, Prometheus, VictoriaMetrics, report, say  # noqa: E402
 from served import TOKEN, ImportedSonde, answer_ms, serve, wrk  # noqa: E402
-from served import prometheus_query, sonde_query  # noqa: E402
+from served import percentages, prometheus_query, sonde_query  # noqa: E402
 
 START, WINDOW = 1_700_000_000, 300
 RECORDINGS, ITEMS = ((100, 3600), (1000, 600)), 10  # hosts, seconds
@@ -37,11 +37,7 @@ def recordings(hosts, seconds):
     columns = {}
     for host in range(hosts):
         for item in range(ITEMS):
-            value, values = 50.0, []
-            for _ in range(seconds):
-                value = min(100.0, max(0.0, value + source.uniform(-2, 2)))
-                values.append(round(value, 2))
-            columns[("load", (("host", f"h{host:03}"), ("item", f"i{item}")))] = values
+            columns[("load", (("host", f"h{host:03}"), ("item", f"i{item}")))] = percentages(source, seconds)
     return columns, [(START + i) * 1_000_000_000 for i in range(seconds)]
 
 

@@ -24,7 +24,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from peers import Missing, report, say  # noqa: E402
-from served import SERVERS, answer_ms, evict, serve, wrk  # noqa: E402
+from served import SERVERS, answer_ms, evict, percentages, serve, wrk  # noqa: E402
 
 SERIES, SECONDS, RATE_HZ, WINDOW = 100, int(os.environ.get("SONDE_BENCH_HISTORY_SECONDS", "3600")), 10, 300
 START = 1_700_000_000
@@ -34,15 +34,10 @@ CROWDS, FIRST_ROUNDS, PANELS = (8, 64), 15, 20
 
 
 def data():
-    """Makes slowly varying percentages with two decimals, like utilisations."""
     source = random.Random(7)
     columns = {}
     for i in range(SERIES):
-        value, values = 50.0, []
-        for _ in range(SECONDS * RATE_HZ):
-            value = min(100.0, max(0.0, value + source.uniform(-2, 2)))
-            values.append(round(value, 2))
-        columns[("load", (("panel", f"p{i % PANELS:02}"), ("series", f"s{i:03}")))] = values
+        columns[("load", (("panel", f"p{i % PANELS:02}"), ("series", f"s{i:03}")))] = percentages(source, SECONDS * RATE_HZ)
     return columns, [START * 1_000_000_000 + i * 1_000_000_000 // RATE_HZ for i in range(SECONDS * RATE_HZ)]
 
 

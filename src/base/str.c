@@ -135,37 +135,75 @@ struct str str_word(struct str *rest)
     return word;
 }
 
+// Converts eight digits at once: pairs of digits, then pairs of pairs. Returns false if one of the
+// bytes is no digit.
+static bool eight_digits(const char *at, uint64_t *out)
+{
+    const uint64_t zeros = UINT64_C(0x3030303030303030), sixes = UINT64_C(0x0606060606060606),
+                   highs = UINT64_C(0xf0f0f0f0f0f0f0f0);
+    uint64_t v;
+    memcpy(&v, at, sizeof v);
+    // The upper half of a digit's byte is 3, also after adding 6.
+    if ((v & highs) != zeros || ((v + sixes) & highs) != zeros)
+        return false;
+    v -= zeros;
+    v = (v * 10 + (v >> 8)) & UINT64_C(0x00ff00ff00ff00ff);
+    v = (v * 100 + (v >> 16)) & UINT64_C(0x0000ffff0000ffff);
+    *out = (v * 10000 + (v >> 32)) & UINT64_C(0xffffffff);
+    return true;
+}
+
+static bool digit_at(const char *at, const char *end)
+{
+    return at < end && (unsigned)(*at - '0') <= 9;
+}
+
+const char *str_scan_u64(const char *at, const char *end, uint64_t *out)
+{
+    const char *first = at;
+    uint64_t value = 0, eight;
+    while (end - at >= 8 && at - first <= 8 && eight_digits(at, &eight)) {
+        value = value * 100000000 + eight;
+        at += 8;
+    }
+    for (; digit_at(at, end) && at - first < 19; at++) // 64 bits hold 19 digits
+        value = value * 10 + (unsigned)(*at - '0');
+    for (; digit_at(at, end); at++)
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (unsigned)(*at - '0'), &value))
+            return NULL;
+    if (at == first)
+        return NULL;
+    *out = value;
+    return at;
+}
+
+const char *str_scan_i64(const char *at, const char *end, int64_t *out)
+{
+    bool negative = at < end && *at == '-';
+    uint64_t magnitude;
+    at = str_scan_u64(at + negative, end, &magnitude);
+    if (!at || magnitude > (uint64_t)INT64_MAX + negative)
+        return NULL;
+    *out = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
+    return at;
+}
+
 bool str_to_u64(struct str s, uint64_t *out)
 {
-    uint64_t value = 0;
-    size_t i = 0;
-    if (s.size == 0)
+    uint64_t value;
+    if (!s.size || str_scan_u64(s.data, s.data + s.size, &value) != s.data + s.size)
         return false;
-    for (; i < s.size && i < 19; i++) { // 64 bits hold 19 digits
-        unsigned digit = (unsigned)(s.data[i] - '0');
-        if (digit > 9)
-            return false;
-        value = value * 10 + digit;
-    }
-    for (; i < s.size; i++) {
-        unsigned digit = (unsigned)(s.data[i] - '0');
-        if (digit > 9 || __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, digit, &value))
-            return false;
-    }
     *out = value;
     return true;
 }
 
 bool str_to_i64(struct str s, int64_t *out)
 {
-    bool negative = s.size && s.data[0] == '-';
-    uint64_t magnitude;
-    if (!str_to_u64(str_slice(s, negative, s.size), &magnitude))
+    int64_t value;
+    if (!s.size || str_scan_i64(s.data, s.data + s.size, &value) != s.data + s.size)
         return false;
-    if (magnitude > (uint64_t)INT64_MAX + negative)
-        return false;
-    *out = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
+    *out = value;
     return true;
 }
 

@@ -75,6 +75,10 @@ struct str str_word(struct str *rest);
 bool str_to_double(struct str s, double *out); // decimal, exponent, inf, nan; no hex (decimal.c)
 bool str_to_i64(struct str s, int64_t *out);
 bool str_to_u64(struct str s, uint64_t *out);
+// Reads the number that begins at `at`. Returns the end of its digits, or NULL if there are none, or
+// if the number is too large.
+const char *str_scan_i64(const char *at, const char *end, int64_t *out);
+const char *str_scan_u64(const char *at, const char *end, uint64_t *out);
 
 // A buffer that grows. Zero-initialise it, and call buf_free at the end. After a failed allocation
 // `failed` is set, later additions have no effect, and data[0..size) keeps the earlier bytes. So

@@ -176,8 +176,9 @@ static int take_series(struct copying *c, const struct store_metric *metric,
         .key = buf_str(&c->key), .metric = *metric, .labels = labels, .label_count = count};
     size_t number = 0;
     int rc = import_hosts_series_find(c->to, &to, &number, c->e);
-    for (size_t i = 0; i < series->count && !rc; i++)
-        rc = import_hosts_append(c->to, number, series->time_ns[i], series->values[i], c->e);
+    if (!rc)
+        rc = import_hosts_append(c->to, number, series->time_ns, series->values, series->count,
+                                 c->e);
     c->copy->points += series->count;
     return rc == -EINVAL
                ? error_set(c->e, -EBADMSG, "the job has an invalid series of %s", metric->name.data)

@@ -259,13 +259,19 @@ static bool read_words(const struct parquet_leaf *leaf, struct cursor *c, struct
     uint8_t width = there || bytes_left(b) ? bytes_u8(b) : 0;
     if (!parquet_read_runs(b, width, c->numbers, there))
         return false;
-    for (size_t i = 0, n = 0; i < c->count; i++) {
-        if (!c->there[i])
-            continue;
-        if (c->numbers[n] >= c->word_count)
-            return false;
-        set_value(leaf, c, i, c->words[c->numbers[n++]]);
+    uint32_t most = 0;
+    for (size_t i = 0; i < there; i++)
+        most = c->numbers[i] > most ? c->numbers[i] : most;
+    if (there && most >= c->word_count)
+        return false;
+    if (c->texts && there == c->count) {
+        for (size_t i = 0; i < there; i++)
+            c->texts[i] = c->words[c->numbers[i]];
+        return true;
     }
+    for (size_t i = 0, n = 0; n < there; i++)
+        if (c->there[i])
+            set_value(leaf, c, i, c->words[c->numbers[n++]]);
     return true;
 }
 
@@ -310,7 +316,7 @@ static bool read_levels(const struct parquet_leaf *leaf, struct cursor *c, const
     *there = 0;
     for (size_t i = 0; i < c->count; i++) {
         c->there[i] = c->numbers[i] == 1;
-        *there += c->there[i];
+        *there += c->numbers[i] == 1 ? 1 : 0;
     }
     return true;
 }
@@ -340,13 +346,6 @@ static bool value_room(const struct parquet_leaf *leaf, struct cursor *c, size_t
             return false;
         c->room = count;
     }
-    // Rows without a value contain zeros, which no reader uses.
-    if (c->texts)
-        memset(c->texts, 0, count * sizeof *c->texts);
-    if (c->values)
-        memset(c->values, 0, count * sizeof *c->values);
-    if (c->integers)
-        memset(c->integers, 0, count * sizeof *c->integers);
     return true;
 }
 

@@ -27,7 +27,8 @@ struct parquet_source {
 // A column's part of a batch. The column's kind determines which of the arrays is set. Valid until
 // the next batch.
 struct parquet_cells {
-    const bool *there; // whether each row has a value; NULL: all rows have one
+    // whether each row has a value; NULL: all rows have one. Without one, its cell is undefined
+    const bool *there;
     const int64_t *integers;
     const double *values;
     const struct str *texts; // the same word of a dictionary has the same data pointer

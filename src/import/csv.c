@@ -112,12 +112,6 @@ static void note_line(struct csv *c)
     c->series = import_hosts_last(c->to);
 }
 
-// Parses a time that ends at `end`. Returns false for anything but digits and a sign.
-static bool time_of(const char *at, const char *end, int64_t *out)
-{
-    return end - at <= 20 && str_to_i64((struct str){at, (size_t)(end - at)}, out);
-}
-
 // Takes the line if it is like the last one. Returns 1; 0 if it is not; or a negative errno.
 static int take_like_last(struct csv *c, struct error *e)
 {
@@ -128,14 +122,14 @@ static int take_like_last(struct csv *c, struct error *e)
     if (!c->value.to || line.size < c->time.from + middle + tail ||
         memcmp(line.data, last.data, c->time.from) != 0)
         return 0;
-    const char *end = line.data + line.size, *time = line.data + c->time.from,
-               *time_end = memchr(time, ',', (size_t)(end - time));
+    const char *end = line.data + line.size,
+               *time_end = str_scan_i64(line.data + c->time.from, end, &t_ns);
     if (!time_end || (size_t)(end - time_end) < middle + tail ||
         memcmp(time_end, last.data + c->time.to, middle) != 0)
         return 0;
     const char *value_end = decimal_scan(time_end + middle, end - tail, &value);
     if (!value_end || value_end != end - tail ||
-        memcmp(value_end, last.data + c->value.to, tail) != 0 || !time_of(time, time_end, &t_ns))
+        memcmp(value_end, last.data + c->value.to, tail) != 0)
         return 0;
     int rc = import_row_again(c->to, c->series, t_ns, value, c->stats, e);
     return rc ? rc : 1;

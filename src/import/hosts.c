@@ -300,22 +300,24 @@ static int points_make_room(struct import_hosts *h, struct recording *r, struct 
     return 0;
 }
 
-int import_hosts_append(struct import_hosts *h, size_t number, int64_t t_ns, double value,
-                        struct error *e)
+int import_hosts_append(struct import_hosts *h, size_t number, const int64_t *t_ns,
+                        const double *values, size_t count, struct error *e)
 {
     const struct known_series *k = &h->known[number];
     if (k->refused)
         return -EINVAL;
     struct recording *r = &h->recordings[k->recording];
-    if (store_is_missing(value))
-        return 0;
-    if (r->point_count == r->point_capacity) {
-        int rc = points_make_room(h, r, e);
-        if (rc)
-            return rc;
+    for (size_t i = 0; i < count; i++) {
+        if (store_is_missing(values[i]))
+            continue;
+        if (r->point_count == r->point_capacity) {
+            int rc = points_make_room(h, r, e);
+            if (rc)
+                return rc;
+        }
+        r->points[r->point_count++] = (struct point_record){k->id, 0, t_ns[i], values[i]};
+        r->values++;
     }
-    r->points[r->point_count++] = (struct point_record){k->id, 0, t_ns, value};
-    r->values++;
     return 0;
 }
 
@@ -330,7 +332,7 @@ int import_hosts_point(struct import_hosts *h, const struct import_hosts_series 
 {
     size_t number = 0;
     int rc = find_series(h, series, &number, e);
-    return rc ? rc : import_hosts_append(h, number, t_ns, value, e);
+    return rc ? rc : import_hosts_append(h, number, &t_ns, &value, 1, e);
 }
 
 size_t import_hosts_last(const struct import_hosts *h)

@@ -55,8 +55,8 @@ int import_hosts_point(struct import_hosts *h, const struct import_hosts_series 
 // Adds a point in two steps, for many points of one series: find the series' number, then append.
 int import_hosts_series_find(struct import_hosts *h, const struct import_hosts_series *series,
                              size_t *number, struct error *e);
-int import_hosts_append(struct import_hosts *h, size_t number, int64_t t_ns, double value,
-                        struct error *e);
+int import_hosts_append(struct import_hosts *h, size_t number, const int64_t *t_ns,
+                        const double *values, size_t count, struct error *e);
 
 // Returns the series' number of the last import_hosts_point.
 size_t import_hosts_last(const struct import_hosts *h);

@@ -94,47 +94,54 @@ static bool add_tag(struct parquet *p, size_t i, size_t row, size_t *count)
     return true;
 }
 
-// Whether the row is a point in the previous row's series. Equal words of a dictionary have equal
-// addresses, so comparing addresses suffices.
-static bool is_like_last(const struct parquet *p, size_t at)
+// Returns how many of the rows from `at` on are points in the series of row at - 1: all of their
+// cells but time and value are those of that row. Equal words of a dictionary have equal addresses,
+// so comparing addresses suffices.
+static size_t like_last(const struct parquet *p, size_t at, size_t rows)
 {
-    for (size_t i = 0; i < p->roles.count; i++) {
+    for (size_t i = 0; i < p->roles.count && rows > at; i++) {
         const struct parquet_cells *c = &p->cells[i];
-        bool there = is_there(c, at);
-        if (p->roles.roles[i] == IMPORT_TIME || p->roles.roles[i] == IMPORT_VALUE) {
-            if (!there)
-                return false;
-        } else if (there != is_there(c, at - 1)) {
-            return false;
-        } else if (there && c->texts) {
-            if (c->texts[at].data != c->texts[at - 1].data ||
-                c->texts[at].size != c->texts[at - 1].size)
-                return false;
-        } else if (there && c->integers[at] != c->integers[at - 1]) {
-            return false;
-        }
+        bool each = p->roles.roles[i] == IMPORT_TIME || p->roles.roles[i] == IMPORT_VALUE,
+             there = each || is_there(c, at - 1);
+        size_t k = at;
+        while (c->there && k < rows && c->there[k] == there)
+            k++;
+        rows = c->there ? k : rows;
+        if (each || !there)
+            continue;
+        k = at;
+        if (c->texts)
+            while (k < rows && c->texts[k].data == c->texts[at - 1].data &&
+                   c->texts[k].size == c->texts[at - 1].size)
+                k++;
+        else
+            while (k < rows && c->integers[k] == c->integers[at - 1])
+                k++;
+        rows = k;
     }
-    return true;
+    return rows - at;
 }
 
-static int take_like_last(struct parquet *p, size_t at, struct error *e)
+static int take_like_last(struct parquet *p, size_t at, size_t count, struct error *e)
 {
-    int64_t t_ns = 0;
-    double value = 0;
+    const struct parquet_cells *times = NULL, *values = NULL;
+    size_t series = import_hosts_last(p->to);
     for (size_t i = 0; i < p->roles.count; i++) {
-        const struct parquet_cells *c = &p->cells[i];
-        if (p->roles.roles[i] == IMPORT_TIME)
-            t_ns = c->integers[at];
-        else if (p->roles.roles[i] == IMPORT_VALUE)
-            value = c->values ? c->values[at] : (double)c->integers[at];
+        times = p->roles.roles[i] == IMPORT_TIME ? &p->cells[i] : times;
+        values = p->roles.roles[i] == IMPORT_VALUE ? &p->cells[i] : values;
     }
-    return import_row_again(p->to, import_hosts_last(p->to), t_ns, value, p->stats, e);
+    if (values->values)
+        return import_rows_again(p->to, series, times->integers + at, values->values + at, count,
+                                 p->stats, e);
+    int rc = 0;
+    for (size_t i = at; i < at + count && !rc; i++)
+        rc = import_row_again(p->to, series, times->integers[i], (double)values->integers[i],
+                              p->stats, e);
+    return rc;
 }
 
 static int take_row(struct parquet *p, size_t at, struct error *e)
 {
-    if (at && p->point && is_like_last(p, at))
-        return take_like_last(p, at, e);
     p->point = false;
     struct import_row row = {.end_ns = INT64_MAX, .labels = p->labels};
     struct str kind = {0};
@@ -191,8 +198,10 @@ static int read_rows(struct parquet *p, struct error *e)
     size_t rows;
     int rc;
     while (!(rc = parquet_read_rows(p->reader, p->cells, &rows, e)) && rows)
-        for (size_t i = 0; i < rows; i++) {
-            rc = take_row(p, i, e);
+        for (size_t i = 0, more; i < rows; i += more) {
+            more = i && p->point ? like_last(p, i, rows) : 0;
+            rc = more ? take_like_last(p, i, more, e) : take_row(p, i, e);
+            more = more ? more : 1;
             if (rc == -EINVAL)
                 p->stats->bad_rows++;
             else if (rc)

@@ -102,11 +102,12 @@ int import_row_take(struct import_hosts *to, const struct import_row *row, struc
     return rc;
 }
 
-int import_row_again(struct import_hosts *to, size_t series, int64_t t_ns, double value,
-                     struct import_stats *stats, struct error *e)
+int import_rows_again(struct import_hosts *to, size_t series, const int64_t *t_ns,
+                      const double *values, size_t count, struct import_stats *stats,
+                      struct error *e)
 {
-    int rc = import_hosts_append(to, series, t_ns, value, e);
-    stats->points += !rc;
+    int rc = import_hosts_append(to, series, t_ns, values, count, e);
+    stats->points += rc ? 0 : count;
     return rc;
 }
 

@@ -57,9 +57,15 @@ bool import_kind_of(struct str text, enum import_kind *out); // empty text: a ga
 int import_row_take(struct import_hosts *to, const struct import_row *row, struct buf *key,
                     struct import_stats *stats, struct error *e);
 
-// Takes another point of a known series: `series` is import_hosts_last after its first point.
-int import_row_again(struct import_hosts *to, size_t series, int64_t t_ns, double value,
-                     struct import_stats *stats, struct error *e);
+// Takes more points of a known series: `series` is import_hosts_last after its first point.
+int import_rows_again(struct import_hosts *to, size_t series, const int64_t *t_ns,
+                      const double *values, size_t count, struct import_stats *stats,
+                      struct error *e);
+static inline int import_row_again(struct import_hosts *to, size_t series, int64_t t_ns,
+                                   double value, struct import_stats *stats, struct error *e)
+{
+    return import_rows_again(to, series, &t_ns, &value, 1, stats, e);
+}
 
 // Call it after the last row. Returns -EINVAL if most rows were invalid.
 int import_rows_check(const struct import_stats *stats, struct error *e);

@@ -20,12 +20,12 @@
 // so a block has two lists of time stamps, which differ in the first one or in their number.
 #include "query/decoded.h"
 
+#include "base/adaptive_lock.h"
 #include "base/hash.h"
 #include "base/huge_pages.h"
 #include "base/list.h"
 #include "base/memory_account.h"
 #include "base/process_memory.h"
-#include "base/spin_lock.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -315,7 +315,7 @@ void query_cache_prepare(struct query_cache *c)
 {
     bool room = decoded_limit(c) / CHUNKS_MIN >= CHUNK_BYTES;
     for (int i = 0; i < PREPARED_CHUNKS && room; i++) {
-        spin_lock(&c->lock);
+        adaptive_lock(&c->lock);
         add_bytes(c, CHUNK_BYTES);
         room = !is_over(c);
         pthread_mutex_unlock(&c->lock);
@@ -324,7 +324,7 @@ void query_cache_prepare(struct query_cache *c)
             process_memory_touch(chunk, CHUNK_BYTES);
             chunk->bytes = CHUNK_BYTES;
         }
-        spin_lock(&c->lock);
+        adaptive_lock(&c->lock);
         if (chunk)
             list_append(&c->prepared, &chunk->of_cache);
         else
@@ -366,7 +366,7 @@ static struct kept *find_beside(struct query_cache *c, uint64_t block, uint32_t 
 
 const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t block, uint32_t series)
 {
-    spin_lock(&c->lock);
+    adaptive_lock(&c->lock);
     struct kept *k = find_beside(c, block, series);
     if (!k)
         k = *slot_of(c, block, series);
@@ -385,7 +385,7 @@ const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t block, 
 void decoded_release(struct query_cache *c, const struct decoded_entry *entry)
 {
     struct kept *k = (struct kept *)(uintptr_t)entry;
-    spin_lock(&c->lock);
+    adaptive_lock(&c->lock);
     assert(k->users);
     if (--k->users == 0 && !k->listed)
         let_go(c, k->chunk);
@@ -417,7 +417,7 @@ static const int64_t *find_times(struct query_cache *c, uint64_t block, const in
     chunk->holds++;
     pthread_mutex_unlock(&c->lock);
     bool same = memcmp(latest.t_ns, t_ns, count * sizeof *t_ns) == 0;
-    spin_lock(&c->lock);
+    adaptive_lock(&c->lock);
     same &= chunk == c->filling;
     let_go(c, chunk);
     return same ? latest.t_ns : NULL;
@@ -471,7 +471,7 @@ void decoded_keep(struct query_cache *c, uint64_t block, uint32_t series, const 
 {
     if (!count)
         return;
-    spin_lock(&c->lock);
+    adaptive_lock(&c->lock);
     struct kept *k = reserve(c, block, series, t_ns, count);
     pthread_mutex_unlock(&c->lock);
     if (!k)
@@ -481,14 +481,14 @@ void decoded_keep(struct query_cache *c, uint64_t block, uint32_t series, const 
         k->entry.t_ns = (int64_t *)(void *)(k->values + count);
         memcpy(k->values + count, t_ns, count * sizeof *t_ns);
     }
-    spin_lock(&c->lock);
+    adaptive_lock(&c->lock);
     list_entry(c, k);
     pthread_mutex_unlock(&c->lock);
 }
 
 void query_cache_shrink(struct query_cache *c, size_t bytes)
 {
-    spin_lock(&c->lock);
+    adaptive_lock(&c->lock);
     size_t wanted = c->bytes > bytes ? c->bytes - bytes : 0;
     while (c->bytes > wanted && drop_prepared(c))
         ;
@@ -512,7 +512,7 @@ void query_cache_charge(struct query_cache *c, struct memory_account *account)
 
 size_t query_cache_bytes(struct query_cache *c)
 {
-    spin_lock(&c->lock);
+    adaptive_lock(&c->lock);
     size_t bytes = c->bytes;
     pthread_mutex_unlock(&c->lock);
     return bytes;

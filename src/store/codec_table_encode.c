@@ -63,16 +63,17 @@ static bool is_series(const struct column *c)
 // Stores the best series of x in c. `spare` has n places.
 static void choose_series(struct column *c, int64_t *x, int64_t *spare)
 {
-    struct series best = {.order = 0};
     size_t n = c->from->n;
     c->first = x[0];
-    for (unsigned order = 0; order <= 2; order++) {
+    struct series best = codec_series_of(x, n, 1, c->q);
+    // Numbers with a constant step, which most columns of times are, cost no bits as deltas.
+    for (unsigned order = 0; order <= 2 && best.cost.bits > 0; order += 2) {
         // Order 1 has a small advantage, because only a series of order 1 can use references or be
         // one.
         static const double handicap[] = {1.05, 1.0, 1.1};
         struct series s = codec_series_of(x, n, order, spare);
         s.cost.bits *= handicap[order];
-        if (order == 0 || s.cost.bits < best.cost.bits) {
+        if (s.cost.bits < best.cost.bits || (order == 0 && s.cost.bits == best.cost.bits)) {
             best = s;
             memcpy(c->q, spare, n * sizeof spare[0]);
         }
@@ -252,10 +253,12 @@ static bool may_refer(const struct column *c, const struct column *other)
            c->expansions + other->expansions <= EXPANSIONS_MAX;
 }
 
-// Computes rest = q minus the series of the columns that c refers to.
-static void rest_of(const struct column *columns, const struct column *c, int64_t *rest)
+// Returns q minus the series of the columns that c refers to. `rest` has room for it.
+static const int64_t *rest_of(const struct column *columns, const struct column *c, int64_t *rest)
 {
     size_t n = c->from->n;
+    if (c->n_refers == 0)
+        return c->q;
     memcpy(rest, c->q, n * sizeof rest[0]);
     for (size_t i = 0; i < c->n_refers; i++) {
         const int64_t *other = columns[c->refers[i] >> 1].q;
@@ -264,6 +267,7 @@ static void rest_of(const struct column *columns, const struct column *c, int64_
             rest[k] = (int64_t)((uint64_t)rest[k] -
                                 (subtract ? 0 - (uint64_t)other[k] : (uint64_t)other[k]));
     }
+    return rest;
 }
 
 // Finds references for column c. `earlier` lists the columns that it may refer to. `rest` has n
@@ -273,17 +277,21 @@ static void find_references(struct column *columns, struct column *c, const uint
 {
     size_t n = c->from->n;
     while (c->n_refers < REFERENCES_MAX) {
-        uint64_t cost, best_cost, both[2];
+        uint64_t cost = c->cost, best_cost, both[2];
         size_t best = SIZE_MAX, best_sign = 0;
-        rest_of(columns, c, rest);
-        measure(rest, n, marks, &cost);
+        const uint64_t *marked = c->marks;
+        const int64_t *left = rest_of(columns, c, rest);
+        if (c->n_refers) {
+            measure(left, n, marks, &cost);
+            marked = marks;
+        }
         best_cost = cost - cost / 10; // a reference is used only if it saves a tenth
         for (size_t i = 0; i < n_earlier; i++) {
             const struct column *other = &columns[earlier[i]];
             if (!may_refer(c, other) ||
-                common_changes(marks, other->marks, words_of(c)) * 2 < other->changes)
+                common_changes(marked, other->marks, words_of(c)) * 2 < other->changes)
                 continue;
-            difference_costs(rest, cost, other, both);
+            difference_costs(left, cost, other, both);
             size_t sign = both[1] < both[0] ? 1 : 0;
             if (both[sign] + REFERENCE_BITS < best_cost) {
                 best_cost = both[sign] + REFERENCE_BITS;
@@ -298,8 +306,7 @@ static void find_references(struct column *columns, struct column *c, const uint
     }
     if (c->n_refers == 0)
         return;
-    rest_of(columns, c, rest);
-    struct cost own = codec_form_of(rest, 1, n, &c->dense, &c->low);
+    struct cost own = codec_form_of(rest_of(columns, c, rest), 1, n, &c->dense, &c->low);
     c->own_bytes = own.bytes;
     if (own.bytes + c->misses.size > n * 8) { // nearly impossible, but codec_table_bound must hold
         c->n_refers = 0;
@@ -358,9 +365,9 @@ static void agree_on_low_bits(struct column *columns, size_t n_columns, int64_t 
         if (!is_series(c) || c->low == usual[c->dense])
             continue;
         size_t from = c->order == 0 ? 0 : 1, n = c->from->n;
-        rest_of(columns, c, rest);
-        struct cost own = codec_cost_of(rest, from, n, c->dense, c->low);
-        struct cost same = codec_cost_of(rest, from, n, c->dense, (unsigned)usual[c->dense]);
+        const int64_t *left = rest_of(columns, c, rest);
+        struct cost own = codec_cost_of(left, from, n, c->dense, c->low);
+        struct cost same = codec_cost_of(left, from, n, c->dense, (unsigned)usual[c->dense]);
         if (same.bits > own.bits * AGREEMENT_COST || same.bytes + c->misses.size > n * 8)
             continue;
         c->low = (uint8_t)usual[c->dense];
@@ -370,18 +377,43 @@ static void agree_on_low_bits(struct column *columns, size_t n_columns, int64_t 
 
 // ---- Step 5: writing
 
-static void write_token(struct buf *tokens, struct buf *extras, uint64_t v)
+// Places in the streams for the numbers of one column: they have room for all of them.
+struct places {
+    uint8_t *tokens, *gaps, *extras, *low;
+};
+
+static inline uint8_t *put_token(uint8_t *tokens, uint8_t **extras, uint64_t v)
 {
-    buf_u8(tokens, token_byte(v));
+    *tokens = token_byte(v);
     if (v >= TOKEN_LONG) {
         uint64_t rest = v - TOKEN_LONG;
-        buf_add(extras, &rest, token_extra(v));
+        memcpy(*extras, &rest, sizeof rest);
+        *extras += token_extra(v);
     }
+    return tokens + 1;
+}
+
+static uint8_t *room_in(struct buf *b, size_t bytes)
+{
+    return buf_reserve(b, bytes) ? (uint8_t *)b->data + b->size : NULL;
+}
+
+static void filled_to(struct buf *b, const uint8_t *end)
+{
+    b->size = (size_t)(end - (uint8_t *)b->data);
 }
 
 static void write_series(struct streams *s, const struct column *c, const int64_t *q)
 {
     size_t gap = 0, n = c->from->n;
+    struct buf *tokens = &s->of[c->dense ? DENSE : CHANGES];
+    // A number has at most two tokens, of itself and of the gap before it. The bytes of a token,
+    // and the low bits, are written 8 at a time.
+    struct places p = {room_in(tokens, n), room_in(&s->of[GAPS], n),
+                       room_in(&s->of[EXTRAS], (2 * n + 1) * TOKEN_EXTRA_MAX),
+                       room_in(&s->of[LOW], low_bytes(n, c->low) + sizeof(uint64_t))};
+    if (!p.tokens || !p.gaps || !p.extras || !p.low)
+        return;
     uint64_t low = 0, mask = (UINT64_C(1) << c->low) - 1;
     // number of bits in `low` that are not written yet; below 8 between two numbers
     unsigned held = 0;
@@ -391,16 +423,23 @@ static void write_series(struct streams *s, const struct column *c, const int64_
             continue;
         }
         if (!c->dense)
-            write_token(&s->of[GAPS], &s->of[EXTRAS], gap);
+            p.gaps = put_token(p.gaps, &p.extras, gap);
         gap = 0;
         uint64_t z = zigzag(q[k]) - (c->dense ? 0 : 1);
-        write_token(c->dense ? &s->of[DENSE] : &s->of[CHANGES], &s->of[EXTRAS], z >> c->low);
+        p.tokens = put_token(p.tokens, &p.extras, z >> c->low);
         low |= (z & mask) << held;
-        for (held += c->low; held >= 8; held -= 8, low >>= 8)
-            buf_u8(&s->of[LOW], (uint8_t)low);
+        held += c->low;
+        memcpy(p.low, &low, sizeof low);
+        p.low += held / 8;
+        low >>= held & ~7U;
+        held &= 7;
     }
     if (held > 0)
-        buf_u8(&s->of[LOW], (uint8_t)low);
+        *p.low++ = (uint8_t)low;
+    filled_to(tokens, p.tokens);
+    filled_to(&s->of[GAPS], p.gaps);
+    filled_to(&s->of[EXTRAS], p.extras);
+    filled_to(&s->of[LOW], p.low);
 }
 
 static void write_whole(struct streams *s, const struct column *columns, const struct column *c,
@@ -408,8 +447,7 @@ static void write_whole(struct streams *s, const struct column *columns, const s
 {
     struct buf *d = &s->directory;
     size_t extras_before = s->of[EXTRAS].size, changes_before = s->of[CHANGES].size;
-    rest_of(columns, c, rest);
-    write_series(s, c, rest);
+    write_series(s, c, rest_of(columns, c, rest));
     buf_add(&s->of[RAW], c->misses.data, c->misses.size);
     buf_u8(d, c->scale);
     buf_u8(d, (uint8_t)(c->order | (c->dense ? FORM_DENSE : 0)));
@@ -434,11 +472,22 @@ static void write_bits(struct streams *s, const struct column *c, uint64_t *spar
     patterns_of(c->from->data, n, c->form, spare);
     for (unsigned plane = 0; plane < 8; plane++) {
         struct buf *to = &s->of[c->apart >> plane & 1 ? LOW : RAW];
-        if (!buf_reserve(to, n))
+        uint8_t *bytes = room_in(to, n);
+        if (!bytes)
             return;
         for (size_t i = 0; i < n; i++)
-            buf_u8(to, (uint8_t)(spare[i] >> (56 - 8 * plane)));
+            bytes[i] = (uint8_t)(spare[i] >> (56 - 8 * plane));
+        filled_to(to, bytes + n);
     }
+}
+
+static void write_token(struct buf *tokens, struct buf *extras, uint64_t v)
+{
+    uint8_t *token = room_in(tokens, 1), *more = room_in(extras, TOKEN_EXTRA_MAX);
+    if (!token || !more)
+        return;
+    filled_to(tokens, put_token(token, &more, v));
+    filled_to(extras, more);
 }
 
 static void write_runs(struct streams *s, const struct column *c)

@@ -94,6 +94,46 @@ static void numbers_are_the_whole_string(void **state)
     assert_false(str_to_u64(STR("-1"), &u));
 }
 
+// Reads the digits one by one. Returns their number; 0 without digits, or if they are too many.
+static size_t digits_one_by_one(const char *text, size_t size, uint64_t *out)
+{
+    unsigned __int128 value = 0;
+    size_t n = 0;
+    for (; n < size && text[n] >= '0' && text[n] <= '9'; n++) {
+        value = value * 10 + (unsigned)(text[n] - '0');
+        if (value > UINT64_MAX)
+            return 0;
+    }
+    *out = (uint64_t)value;
+    return n;
+}
+
+// Digits of each length up to 24, with each byte that is no digit at each place.
+static void numbers_end_where_their_digits_end(void **state)
+{
+    (void)state;
+    enum { LENGTH = 24 };
+    static const char first[] = "123456789012345678901234", last[] = "000000000018446744073709";
+    for (int leading = 0; leading < 2; leading++)
+        for (size_t size = 0; size <= LENGTH; size++)
+            for (size_t at = 0; at <= size; at++)
+                for (unsigned byte = 0; byte < 256; byte++) {
+                    char text[LENGTH];
+                    uint64_t expected = 0, value = 7;
+                    memcpy(text, leading ? last : first, size);
+                    if (at < size)
+                        text[at] = (char)byte;
+                    size_t n = digits_one_by_one(text, size, &expected);
+                    const char *end = str_scan_u64(text, text + size, &value);
+                    assert_ptr_equal(end, n ? text + n : NULL);
+                    assert_true(value == (n ? expected : 7));
+                    bool whole = n == size && n;
+                    value = 7;
+                    assert_int_equal(str_to_u64((struct str){text, size}, &value), whole);
+                    assert_true(value == (whole ? expected : 7));
+                }
+}
+
 static void buffer_grows_and_ends_in_nul(void **state)
 {
     (void)state;
@@ -157,6 +197,7 @@ int main(void)
         cmocka_unit_test(natural_order_counts),
         cmocka_unit_test(searching),
         cmocka_unit_test(numbers_are_the_whole_string),
+        cmocka_unit_test(numbers_end_where_their_digits_end),
         cmocka_unit_test(buffer_grows_and_ends_in_nul),
         cmocka_unit_test(buffer_stops_at_its_limit),
         cmocka_unit_test(error_text_is_prefixed_and_cut),

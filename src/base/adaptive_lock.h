@@ -1,16 +1,16 @@
-// spin_lock.h - a mutex for critical sections of about a microsecond.
+// adaptive_lock.h - a mutex for critical sections of about a microsecond.
 //
 // Waking a thread that sleeps takes 5 µs at best; if its processor has gone to sleep, too, 50 µs,
 // and in a virtual machine up to milliseconds. So a thread that finds the lock taken tries again
 // for some 20 µs, and sleeps only then: the owner has probably been preempted.
-#ifndef SONDE_BASE_SPIN_LOCK_H
-#define SONDE_BASE_SPIN_LOCK_H
+#ifndef SONDE_BASE_ADAPTIVE_LOCK_H
+#define SONDE_BASE_ADAPTIVE_LOCK_H
 
 #include <pthread.h>
 
-enum { SPIN_LOCK_TRIES = 500 };
+enum { ADAPTIVE_LOCK_TRIES = 500 };
 
-static inline void spin_lock_pause(void)
+static inline void adaptive_lock_pause(void)
 {
 #if defined __x86_64__ || defined __i386__
     __builtin_ia32_pause();
@@ -19,12 +19,12 @@ static inline void spin_lock_pause(void)
 #endif
 }
 
-static inline void spin_lock(pthread_mutex_t *m)
+static inline void adaptive_lock(pthread_mutex_t *m)
 {
-    for (int i = 0; i < SPIN_LOCK_TRIES; i++) {
+    for (int i = 0; i < ADAPTIVE_LOCK_TRIES; i++) {
         if (pthread_mutex_trylock(m) == 0)
             return;
-        spin_lock_pause();
+        adaptive_lock_pause();
     }
     pthread_mutex_lock(m);
 }
