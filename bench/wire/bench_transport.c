@@ -94,8 +94,8 @@ static uint64_t make_answer(size_t number)
     struct error e;
     uint64_t bytes = 0;
     open_view(NULL, &view, NULL);
-    check(ask_answer_begin(&answer, ASK_COPY, buf_str(&requests[number]), &view, STR("n"), INT64_MAX, NULL,
-                           &e),
+    check(ask_answer_begin(&answer, ASK_COPY, buf_str(&requests[number]), &view, STR("n"),
+                           INT64_MAX, NULL, &e),
           &e);
     while (ask_answer_step(&answer, &record, &e) > 0) {
         bytes += record.size;

@@ -75,7 +75,7 @@ struct str str_word(struct str *rest);
 bool str_to_double(struct str s, double *out); // decimal, exponent, inf, nan; no hex (decimal.c)
 bool str_to_i64(struct str s, int64_t *out);
 bool str_to_u64(struct str s, uint64_t *out);
-// Reads the number that begins at `at`. Returns the end of its digits, or NULL if there are none, or
+// Read the number that begins at `at`. Return the end of its digits, or NULL if there are none, or
 // if the number is too large.
 const char *str_scan_i64(const char *at, const char *end, int64_t *out);
 const char *str_scan_u64(const char *at, const char *end, uint64_t *out);

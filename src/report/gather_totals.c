@@ -20,8 +20,8 @@ static const struct {
 };
 enum { TRACERS = sizeof tracers / sizeof *tracers };
 
-int gather_totals(struct gather *g, void (*take)(void *user, struct str name, double calls,
-                                                 double seconds),
+int gather_totals(struct gather *g,
+                  void (*take)(void *user, struct str name, double calls, double seconds),
                   void *user)
 {
     const char *expressions[2 * TRACERS], *tags[TRACERS];

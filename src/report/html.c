@@ -232,9 +232,9 @@ static void write_spans(const struct report *r, struct buf *out)
         if (s->recorded)
             buf_printf(out, " (quantiles: the first %llu)", (unsigned long long)s->recorded);
         buf_printf(out, "<td>%s<td>%s<td>%s<td>%s<td>%s<td>%zu<td>%s<td class=\"t\">",
-                   words_number(s->mean_s).text,
-                   words_number(s->p50_s).text, words_number(s->p95_s).text,
-                   words_number(s->max_s).text, share, s->members, ratio);
+                   words_number(s->mean_s).text, words_number(s->p50_s).text,
+                   words_number(s->p95_s).text, words_number(s->max_s).text, share, s->members,
+                   ratio);
         if (s->members > 1)
             html_escape(out, s->slowest);
         buf_printf(out, "<td>%s<td>%s<td>%s", idle, within, outside);

@@ -23,12 +23,12 @@ struct wire_session {
     struct wire_session_options o;
     struct wire_channel *channel; // NULL: closed
     struct wire_handshake handshake;
-    bool opened;  // the handshake is done
-    bool inside;  // an event is running; the session is freed after it
-    bool closing; // its owner has closed it
-    bool over;    // the event `closed` was called
-    struct buf in;  // an incomplete frame
-    struct buf out; // frames to send; flushed before the loop sleeps
+    bool opened;                               // the handshake is done
+    bool inside;                               // an event is running; the session is freed after it
+    bool closing;                              // its owner has closed it
+    bool over;                                 // the event `closed` was called
+    struct buf in;                             // an incomplete frame
+    struct buf out;                            // frames to send; flushed before the loop sleeps
     struct wire_mac_key send_key, receive_key; // once the handshake is done
     uint64_t sent_count, received_count;       // of frames with a mac
     uint64_t bytes_in, bytes_out;
