@@ -39,7 +39,7 @@
 #include "ask/hub_ask_all.h"
 
 enum {
-    ASK_COPY_POINTS_MAX = 16384, // points in a record
+    ASK_COPY_POINTS_MAX = 32768, // points in a record
     ASK_COPY_FILES_MAX = 32768,  // files in one folder
     ASK_COPY_RANGE_MAX = 64,     // bytes of the meta "copied_range"
 };

@@ -260,7 +260,8 @@ static bool step(struct wire_work *work)
         r->children = NULL;
     }
     // Several small records go out together, so make more before sending.
-    if (make_record(r) && r->out.size - r->sent < WIRE_PART_MAX && !is_complete(r))
+    if (make_record(r) && r->out.size - r->sent < wire_session_part_max(r->answers->session) &&
+        !is_complete(r))
         return true;
     if (r->error.code)
         r->out.size = r->sent = 0;

@@ -68,6 +68,8 @@ void wire_session_reserve(struct wire_session *s, size_t bytes);
 // For a link: sends the beginning of `data` as a part of the answer, over the bulk or the
 // connection, and returns the number of sent bytes. 0: call it again after `sent`.
 size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str data);
+// Returns the most bytes that one call sends.
+size_t wire_session_part_max(const struct wire_session *s);
 
 // for a hub's session: true while it waits for the other end's proof
 bool wire_session_has_challenged(const struct wire_session *s);

@@ -92,6 +92,11 @@ static int take_taken(struct wire_session *s, struct str payload)
     return 0;
 }
 
+size_t wire_session_part_max(const struct wire_session *s)
+{
+    return s->bulk_state == BULK_USED ? WIRE_LAID_MAX : WIRE_PART_MAX;
+}
+
 size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str data)
 {
     struct wire_laid laid;
