@@ -86,6 +86,10 @@ static int answer(struct data_request *a, struct report *r, struct arena *arena,
         report_spans_json(r, &out);
     else
         write_table(r, options_flag(a->o, OPT_CSV), &out);
+    for (size_t i = 0; i < r->span_count; i++)
+        if (r->spans[i].recorded)
+            log_say("p50, p95 and max of %.*s are of its first %llu spans",
+                    STR_ARG(r->spans[i].name), (unsigned long long)r->spans[i].recorded);
     if (r->spans_cut)
         log_say("there are more spans; these are of the first ones");
     if (r->span_total > r->span_count)

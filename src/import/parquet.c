@@ -94,10 +94,10 @@ static bool add_tag(struct parquet *p, size_t i, size_t row, size_t *count)
     return true;
 }
 
-// Returns how many of the rows from `at` on are points in the series of row at - 1: all of their
-// cells but time and value are those of that row. Equal words of a dictionary have equal addresses,
-// so comparing addresses suffices.
-static size_t like_last(const struct parquet *p, size_t at, size_t rows)
+// Returns the first row from `at` on, or `rows`, that is no point in the series of row at - 1: all
+// cells but time and value of such a point are those of that row. Equal words of a dictionary have
+// equal addresses, so comparing addresses suffices.
+static size_t first_other(const struct parquet *p, size_t at, size_t rows)
 {
     for (size_t i = 0; i < p->roles.count && rows > at; i++) {
         const struct parquet_cells *c = &p->cells[i];
@@ -119,7 +119,19 @@ static size_t like_last(const struct parquet *p, size_t at, size_t rows)
                 k++;
         rows = k;
     }
-    return rows - at;
+    return rows;
+}
+
+// Returns how many of the rows from `at` on are points in the series of row at - 1. Columns are
+// examined one after another, so it tries more and more rows: at most twice as many as there are.
+static size_t like_last(const struct parquet *p, size_t at, size_t rows)
+{
+    size_t to = at;
+    for (size_t tried = 1, end = at; to == end && to < rows; tried *= 2) {
+        end = rows - to < tried ? rows : to + tried;
+        to = first_other(p, to, end);
+    }
+    return to - at;
 }
 
 static int take_like_last(struct parquet *p, size_t at, size_t count, struct error *e)

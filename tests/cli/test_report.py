@@ -244,6 +244,7 @@ class Report(Place):
         self.assertAlmostEqual(rare["mean_seconds"], 0.5, 6)
         stats = {s["name"]: s for s in json.loads(self.sonde("stats", "--spans", "--json", folder).stdout)}
         self.assertEqual((stats["often"]["count"], stats["often"]["recorded"]), (40500, 20000))
+        self.assertEqual(self.sonde("stats", "--spans", folder).stderr, "sonde: p50, p95 and max of often are of its first 20000 spans\n")
         early = json.loads(self.sonde("stats", "--spans", "--json", "-s", str(START), "-e", str(START + 50), folder).stdout)
         self.assertEqual({s["name"]: (s["count"], s.get("recorded")) for s in early}, {"often": (20000, None), "rare": (52, None)})
         self.assertIn("p50, p95 and max are of the first 20000", self.report(folder).stdout)

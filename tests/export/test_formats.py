@@ -207,6 +207,35 @@ class Formats(unittest.TestCase):
                 self.assertEqual(sorted(after.splitlines()), sorted(before.splitlines()), (self.what, form))
                 self.assertEqual(self.questions(files), self.questions(recording.files), (self.what, form))
 
+    @unittest.skipUnless(pyarrow, "pyarrow is not installed")
+    def test_tables_of_other_programs(self):
+        """The rows of a series follow each other for a while, or not at all. Values and tags may be
+        missing, and groups of rows and pages may end anywhere. The same rows as CSV are the oracle."""
+        for seed in range(SEED, SEED + 3 * ROUNDS):
+            rng = random.Random(seed)
+            rows, t = [], BEGIN
+            while len(rows) < 20_000:
+                name, host, rank = f"m{rng.randrange(3)}", rng.choice(["n1", "n2"]), rng.choice([None, 0, 7])
+                for _ in range(rng.choice([1, 1, 1, 2, 3, 40, 1500])):
+                    t += rng.randrange(1, 10**6)
+                    rows.append((t, name, None if rng.random() < 0.01 else rng.choice([rng.gauss(0, 1), float(rng.randrange(9))]), host, rank))
+            names = ("time", "name", "value", "host", "rank")
+            types = (pyarrow.timestamp("ns"), pyarrow.string(), pyarrow.float64(), pyarrow.string(), pyarrow.int64())
+            table = pyarrow.table([pyarrow.array(column, kind) for column, kind in zip(zip(*rows), types)], names=["tag." + n if n in ("host", "rank") else n for n in names])
+            file, text = self.root / "theirs.parquet", self.root / "ours.csv"
+            pyarrow.parquet.write_table(table, file, row_group_size=rng.choice([100, 7000, 30_000]), data_page_size=rng.choice([1, 2000, 2**20]), use_dictionary=rng.random() < 0.7)
+            text.write_text("time_ns,name,value,host,rank\n" + "".join(f"{t},{name},{value!r},{host},{'' if rank is None else rank}\n" for t, name, value, host, rank in rows if value is not None))
+            back = []
+            for form, path in (("parquet", file), ("csv", text)):
+                out = self.root / f"any-{seed}-{form}"
+                status, _, errors = sonde("import", "--format", form, "-o", out, path)
+                missing = len(rows) - table["value"].combine_chunks().drop_null().__len__()
+                self.assertEqual((status, f"{missing} rows" in errors if form == "parquet" and missing else errors == ""), (0, True), (seed, errors))
+                status, found, errors = sonde("export", "-q", out)
+                self.assertEqual((status, errors), (0, ""), seed)
+                back.append(sorted(found.splitlines()))
+            self.assertEqual(*back, seed)
+
     def test_points_without_a_form_in_the_line_protocol(self):
         path = self.root / "odd.csv"
         path.write_text('time_ns,name,value,host,tag\n1,loss,nan,n1,a\n2,loss,0.5,n1,"a b,c=d"\n3,loss,inf,n1,a\n4,loss,1,n1,"two\nlines"\n5,loss,2,n1,back\\\n')

@@ -234,12 +234,20 @@ static double folder(struct collect *c, const double *values, const char *name, 
     return 0;
 }
 
+// Samples until `wanted` values are there: if the machine stands still, a folder answers too late for
+// a sample.
+static void sample_until(struct collect *c, int64_t t_ns, int wanted, double *values)
+{
+    while (collect_sample(c, 0, t_ns, values) != wanted)
+        t_ns += 10 * SECOND;
+}
+
 static void folders(void **state)
 {
     (void)state;
     double values[64];
     struct collect *c = collect_folders("/some/run");
-    assert_int_equal(collect_sample(c, 0, SECOND, values), 1 + 5 + 3);
+    sample_until(c, SECOND, 1 + 5 + 3, values);
     assert_true(folder(c, values, "filesystem_size_bytes", "/some/run") == 4096000);
     assert_true(folder(c, values, "filesystem_free_bytes", "/some/run") == 300 * 4096);
     assert_true(folder(c, values, "filesystem_used_percent", "/some/run") == 100. * 600 / 900);
@@ -251,7 +259,7 @@ static void folders(void **state)
     assert_int_equal(set.rate_ns, 5 * SECOND);
     collect_destroy(c);
     c = collect_folders("/some/gone");
-    assert_int_equal(collect_sample(c, 0, SECOND, values), 1 + 3);
+    sample_until(c, SECOND, 1 + 3, values);
     assert_str_equal(collect_reason(c, STR("filesystem")),
                      "cannot ask about /some/gone: Stale file handle");
     collect_destroy(c);
@@ -265,22 +273,20 @@ static void a_folder_that_hangs(void **state)
     atomic_store(&one_hangs, true);
     struct collect *c = collect_folders("/some/run");
     for (int i = 1; i <= 3; i++) {
-        assert_int_equal(collect_sample(c, 0, 10 * i * SECOND, values), 1 + 3);
+        sample_until(c, 1000 * i * SECOND, 1 + 3, values);
         assert_true(folder(c, values, "filesystem_free_bytes", "/tmp") == 300 * 4096);
         assert_true(store_is_missing(folder(c, values, "filesystem_free_bytes", "/some/run")));
         assert_true(str_find(collect_reason(c, STR("filesystem")),
-                             STR("/some/run has not answered for 0.")) == 0);
+                             STR("/some/run has not answered for ")) == 0);
     }
     // It answers again, and its values return.
     atomic_store(&one_hangs, false);
     assert_int_equal(write(gate[1], "a", 1), 1);
-    int given = 0;
-    for (int64_t t_ns = 100 * SECOND; given != 1 + 5 + 3; t_ns += 10 * SECOND)
-        given = collect_sample(c, 0, t_ns, values);
+    sample_until(c, 10000 * SECOND, 1 + 5 + 3, values);
     assert_int_equal(collect_reason(c, STR("filesystem")).size, 0);
     // Shutting down does not wait for a hanging folder.
     atomic_store(&one_hangs, true);
-    assert_int_equal(collect_sample(c, 0, 100000 * SECOND, values), 1 + 3);
+    sample_until(c, 1000000 * SECOND, 1 + 3, values);
     collect_destroy(c);
     assert_int_equal(write(gate[1], "a", 1), 1);
 }

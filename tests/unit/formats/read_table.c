@@ -31,12 +31,13 @@ static void put_cells(struct buf *out, const struct parquet_cells *c, size_t row
     for (size_t i = 0; i < rows; i++)
         buf_u8(out, !c->there || c->there[i]);
     for (size_t i = 0; i < rows; i++) {
+        bool there = !c->there || c->there[i];
         if (c->integers)
-            buf_u64(out, (uint64_t)c->integers[i]);
+            buf_u64(out, there ? (uint64_t)c->integers[i] : 0);
         else if (c->values)
-            buf_f64(out, c->values[i]);
+            buf_f64(out, there ? c->values[i] : 0);
         else
-            put_text(out, c->texts[i]);
+            put_text(out, there ? c->texts[i] : STR(""));
     }
 }
 
