@@ -210,7 +210,8 @@ class Formats(unittest.TestCase):
     @unittest.skipUnless(pyarrow, "pyarrow is not installed")
     def test_tables_of_other_programs(self):
         """The rows of a series follow each other for a while, or not at all. Values and tags may be
-        missing, and groups of rows and pages may end anywhere. The same rows as CSV are the oracle."""
+        missing, and groups of rows and pages may end anywhere. The oracle is the same rows as
+        CSV."""
         for seed in range(SEED, SEED + 3 * ROUNDS):
             rng = random.Random(seed)
             rows, t = [], BEGIN

@@ -234,8 +234,8 @@ static double folder(struct collect *c, const double *values, const char *name, 
     return 0;
 }
 
-// Samples until `wanted` values are there: if the machine stands still, a folder answers too late for
-// a sample.
+// Samples until `wanted` values are there: if the machine stands still, a folder answers too late
+// for a sample.
 static void sample_until(struct collect *c, int64_t t_ns, int wanted, double *values)
 {
     while (collect_sample(c, 0, t_ns, values) != wanted)
