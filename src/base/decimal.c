@@ -29,11 +29,6 @@ static const double exact_powers[EXACT_POWER_MAX + 1] = {
     1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-static bool is_digit(const char *at, const char *end)
-{
-    return at < end && *at >= '0' && *at <= '9';
-}
-
 // Computes digits × 10^exponent, for digits > 0. Returns false if 128 bits of the power are not
 // enough.
 static bool closest(uint64_t digits, int exponent, double *out)
@@ -88,7 +83,7 @@ static const char *scan_exponent(const char *at, const char *end, int *exponent)
     at += negative || (at < end && *at == '+');
     const char *first = at;
     int value = 0;
-    while (is_digit(at, end) && at - first <= EXPONENT_DIGITS_MAX)
+    while (str_digit_at(at, end) && at - first <= EXPONENT_DIGITS_MAX)
         value = value * 10 + (*at++ - '0');
     *exponent += negative ? -value : value;
     return at == first || at - first > EXPONENT_DIGITS_MAX ? NULL : at;
@@ -101,12 +96,12 @@ const char *decimal_scan(const char *at, const char *end, double *out)
     ptrdiff_t count, fraction = 0;
     at += negative || (at < end && *at == '+');
     const char *first = at;
-    while (is_digit(at, end))
+    while (str_digit_at(at, end))
         digits = digits * 10 + (uint64_t)(*at++ - '0');
     count = at - first;
     if (at < end && *at == '.') {
         first = ++at;
-        while (is_digit(at, end))
+        while (str_digit_at(at, end))
             digits = digits * 10 + (uint64_t)(*at++ - '0');
         fraction = at - first;
     }

@@ -153,11 +153,6 @@ static bool eight_digits(const char *at, uint64_t *out)
     return true;
 }
 
-static bool digit_at(const char *at, const char *end)
-{
-    return at < end && (unsigned)(*at - '0') <= 9;
-}
-
 const char *str_scan_u64(const char *at, const char *end, uint64_t *out)
 {
     const char *first = at;
@@ -166,9 +161,9 @@ const char *str_scan_u64(const char *at, const char *end, uint64_t *out)
         value = value * 100000000 + eight;
         at += 8;
     }
-    for (; digit_at(at, end) && at - first < 19; at++) // 64 bits hold 19 digits
+    for (; str_digit_at(at, end) && at - first < 19; at++) // 64 bits hold 19 digits
         value = value * 10 + (unsigned)(*at - '0');
-    for (; digit_at(at, end); at++)
+    for (; str_digit_at(at, end); at++)
         if (__builtin_mul_overflow(value, 10, &value) ||
             __builtin_add_overflow(value, (unsigned)(*at - '0'), &value))
             return NULL;

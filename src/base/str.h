@@ -75,6 +75,12 @@ struct str str_word(struct str *rest);
 bool str_to_double(struct str s, double *out); // decimal, exponent, inf, nan; no hex (decimal.c)
 bool str_to_i64(struct str s, int64_t *out);
 bool str_to_u64(struct str s, uint64_t *out);
+// True if there is a digit at `at`, before `end`.
+static inline bool str_digit_at(const char *at, const char *end)
+{
+    return at < end && *at >= '0' && *at <= '9';
+}
+
 // Read the number that begins at `at`. Return the end of its digits, or NULL if there are none, or
 // if the number is too large.
 const char *str_scan_i64(const char *at, const char *end, int64_t *out);

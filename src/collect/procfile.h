@@ -54,17 +54,10 @@ static inline bool scan_u64(struct str *s, uint64_t *out)
     const char *at = s->data, *end = s->data + s->size;
     while (at < end && (*at == ' ' || *at == '\t'))
         at++;
-    const char *digits = at;
-    uint64_t value = 0;
-    for (; at < end && (unsigned char)(*at - '0') <= 9; at++)
-        if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
-            return false;
-    if (at == digits)
-        return false;
-    *s = (struct str){at, (size_t)(end - at)};
-    *out = value;
-    return true;
+    at = str_scan_u64(at, end, out);
+    if (at)
+        *s = (struct str){at, (size_t)(end - at)};
+    return at != NULL;
 }
 
 // Parses a complete word like "0.41". All its digits, taken as one number, must fit into 2^53.

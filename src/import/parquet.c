@@ -101,13 +101,13 @@ static size_t first_other(const struct parquet *p, size_t at, size_t rows)
 {
     for (size_t i = 0; i < p->roles.count && rows > at; i++) {
         const struct parquet_cells *c = &p->cells[i];
-        bool each = p->roles.roles[i] == IMPORT_TIME || p->roles.roles[i] == IMPORT_VALUE,
-             there = each || is_there(c, at - 1);
+        bool varies = p->roles.roles[i] == IMPORT_TIME || p->roles.roles[i] == IMPORT_VALUE,
+             there = varies || is_there(c, at - 1);
         size_t k = at;
         while (c->there && k < rows && c->there[k] == there)
             k++;
         rows = c->there ? k : rows;
-        if (each || !there)
+        if (varies || !there)
             continue;
         k = at;
         if (c->texts)

@@ -88,6 +88,11 @@ static int list(struct gather *g, const char *path, const char *name, json_t **o
     return rc;
 }
 
+int gather_metrics(struct gather *g)
+{
+    return g->metrics ? 0 : list(g, "/sonde/v1/metrics", "metrics", &g->metrics);
+}
+
 // ---------------------------------------------------------------- the run
 
 static int take_pairs(struct gather *g, const json_t *object, const struct report_key **out,
@@ -385,15 +390,13 @@ int report_gather(struct sonde_client *client, const struct gather_options *opti
 {
     struct gather g = {.client = client, .report = out, .arena = arena, .e = e};
     int64_t first_ns, last_ns;
-    json_t *metrics = NULL;
     *out = (struct report){
         .arena = arena, .where = str_of(options->where), .grams_per_kwh = options->grams_per_kwh};
     int rc = take_status(&g, options->brief);
     if (!rc)
         rc = take_nodes(&g, &first_ns, &last_ns);
     if (!rc && first_ns <= last_ns) {
-        rc = list(&g, "/sonde/v1/metrics", "metrics", &metrics);
-        g.metrics = metrics;
+        rc = gather_metrics(&g);
         cut_range(out, first_ns, last_ns, rc ? NS_PER_S : sample_interval(&g, first_ns, last_ns));
         if (!rc)
             rc = take_restarts(&g);
@@ -412,7 +415,7 @@ int report_gather(struct sonde_client *client, const struct gather_options *opti
     if (g.missing.size)
         out->missing = arena_str(arena, buf_str(&g.missing));
     buf_free(&g.missing);
-    json_decref(metrics);
+    json_decref(g.metrics);
     if (!rc) {
         report_conclude(out);
         report_find(out);
@@ -433,16 +436,12 @@ int report_gather_spans(struct sonde_client *client, const char *name, int64_t s
     if (!start_ns && !end_ns && take_status(&g, true))
         out->ended = false;
     g.e = e;
-    json_t *metrics = NULL;
     int rc = take_nodes(&g, &first_ns, &last_ns);
-    if (!rc && first_ns <= last_ns && !start_ns && !end_ns)
-        rc = list(&g, "/sonde/v1/metrics", "metrics", &metrics);
-    g.metrics = metrics;
     if (!rc && first_ns <= last_ns) {
         cut_range(out, start_ns ? start_ns : first_ns, end_ns ? end_ns : last_ns, NS_PER_S);
         rc = gather_spans(&g, &request);
     }
-    json_decref(metrics);
+    json_decref(g.metrics);
     if (g.missing.size)
         out->missing = arena_str(arena, buf_str(&g.missing));
     buf_free(&g.missing);

@@ -36,7 +36,7 @@ struct gather {
     struct sonde_client *client;
     struct report *report;
     struct arena *arena;
-    const json_t *metrics; // the list of metrics
+    json_t *metrics; // owned: the list of metrics; NULL: gather_metrics was not called
     struct buf missing;
     struct error *e;
 };
@@ -48,6 +48,8 @@ struct str gather_tag(const struct sonde_series *s, const char *key);
 
 // gather_measures.c
 int gather_measures(struct gather *g, bool brief);
+// True for errors that smaller requests may avoid.
+bool gather_is_too_much(int rc);
 // gather_traced.c
 int gather_traced(struct gather *g);
 // True for a metric of `sonde run --trace` that does not count as the user's own.
@@ -66,6 +68,8 @@ struct gather_spans_request {
 };
 int gather_spans(struct gather *g, const struct gather_spans_request *request);
 
+// Requests the list of metrics, unless it is known.
+int gather_metrics(struct gather *g);
 // Returns the row of a metric in g->metrics; NULL: the run does not have the metric.
 const json_t *gather_metric(const struct gather *g, const char *name);
 

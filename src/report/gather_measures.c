@@ -303,8 +303,7 @@ static size_t queries_of(const struct measure_request *request)
     return (size_t)__builtin_popcount(request->queries);
 }
 
-// True for errors that smaller requests may avoid.
-static bool is_too_much(int rc)
+bool gather_is_too_much(int rc)
 {
     return rc == -EFBIG || rc == -ETIME || rc == -ETIMEDOUT || rc == -EBUSY || rc == -EINVAL;
 }
@@ -376,7 +375,7 @@ static int take_batch(struct gather *g, struct batch *b)
     buf_free(&b->own.missing);
     if (!rc) {
         rc = take_result(g, b->result, b->all, b->count);
-    } else if (is_too_much(rc) && b->count > 1) {
+    } else if (gather_is_too_much(rc) && b->count > 1) {
         size_t half = b->count / 2;
         struct batch parts[] = {batch_of(g, b->all, half),
                                 batch_of(g, b->all + half, b->count - half)};
@@ -385,7 +384,7 @@ static int take_batch(struct gather *g, struct batch *b)
             send_batch(parts, i);
             rc = take_batch(g, &parts[i]);
         }
-    } else if (is_too_much(rc)) {
+    } else if (gather_is_too_much(rc)) {
         char words[160];
         snprintf(words, sizeof words, "%.*s (%.80s)", STR_ARG(b->all[0].measure->metric),
                  b->e.text);

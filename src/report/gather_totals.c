@@ -26,6 +26,9 @@ int gather_totals(struct gather *g,
 {
     const char *expressions[2 * TRACERS], *tags[TRACERS];
     size_t count = 0;
+    int rc = gather_metrics(g);
+    if (rc)
+        return rc;
     for (size_t i = 0; i < TRACERS; i++) {
         if (!gather_metric(g, tracers[i].metric))
             continue;
@@ -34,10 +37,10 @@ int gather_totals(struct gather *g,
         expressions[2 * count++ + 1] = tracers[i].seconds;
     }
     struct sonde_result *result = NULL;
-    int rc = count ? gather_ask(g, expressions, 2 * count, NULL, g->report->first_ns,
-                                g->report->to_ns, &result)
-                   : 0;
-    if (rc == -EFBIG || rc == -ETIME || rc == -ETIMEDOUT || rc == -EBUSY || rc == -EINVAL) {
+    if (count)
+        rc = gather_ask(g, expressions, 2 * count, NULL, g->report->first_ns, g->report->to_ns,
+                        &result);
+    if (gather_is_too_much(rc)) {
         gather_note_missing(g, "the calls that tracers have counted");
         return 0;
     }

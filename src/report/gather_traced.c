@@ -204,7 +204,7 @@ int gather_traced(struct gather *g)
     if (!count)
         return 0;
     int rc = gather_ask(g, expressions, count, NULL, r->first_ns, r->to_ns, &result);
-    if (rc == -EFBIG || rc == -ETIME || rc == -ETIMEDOUT || rc == -EBUSY || rc == -EINVAL) {
+    if (gather_is_too_much(rc)) {
         gather_note_missing(g, "what was traced");
         return 0;
     }

@@ -377,8 +377,8 @@ static void agree_on_low_bits(struct column *columns, size_t n_columns, int64_t 
 
 // ---- Step 5: writing
 
-// Places in the streams for the numbers of one column: they have room for all of them.
-struct places {
+// The next bytes of the streams, which have room for all numbers of a column.
+struct next_bytes {
     uint8_t *tokens, *gaps, *extras, *low;
 };
 
@@ -409,9 +409,9 @@ static void write_series(struct streams *s, const struct column *c, const int64_
     struct buf *tokens = &s->of[c->dense ? DENSE : CHANGES];
     // A number has at most two tokens, of itself and of the gap before it. The bytes of a token,
     // and the low bits, are written 8 at a time.
-    struct places p = {room_in(tokens, n), room_in(&s->of[GAPS], n),
-                       room_in(&s->of[EXTRAS], (2 * n + 1) * TOKEN_EXTRA_MAX),
-                       room_in(&s->of[LOW], low_bytes(n, c->low) + sizeof(uint64_t))};
+    struct next_bytes p = {room_in(tokens, n), room_in(&s->of[GAPS], n),
+                           room_in(&s->of[EXTRAS], (2 * n + 1) * TOKEN_EXTRA_MAX),
+                           room_in(&s->of[LOW], low_bytes(n, c->low) + sizeof(uint64_t))};
     if (!p.tokens || !p.gaps || !p.extras || !p.low)
         return;
     uint64_t low = 0, mask = (UINT64_C(1) << c->low) - 1;
@@ -481,26 +481,24 @@ static void write_bits(struct streams *s, const struct column *c, uint64_t *spar
     }
 }
 
-static void write_token(struct buf *tokens, struct buf *extras, uint64_t v)
-{
-    uint8_t *token = room_in(tokens, 1), *more = room_in(extras, TOKEN_EXTRA_MAX);
-    if (!token || !more)
-        return;
-    filled_to(tokens, put_token(token, &more, v));
-    filled_to(extras, more);
-}
-
 static void write_runs(struct streams *s, const struct column *c)
 {
     const uint64_t *pattern = c->from->data;
-    size_t gap = 0, gaps_before = s->of[GAPS].size, extras_before = s->of[EXTRAS].size;
+    size_t gap = 0, n = c->from->n, gaps_before = s->of[GAPS].size,
+           extras_before = s->of[EXTRAS].size;
+    uint8_t *gaps = room_in(&s->of[GAPS], n),
+            *extras = room_in(&s->of[EXTRAS], (n + 1) * TOKEN_EXTRA_MAX);
+    if (!gaps || !extras)
+        return;
     buf_u64(&s->of[RAW], pattern[0]);
-    for (size_t k = 1; k < c->from->n; k++, gap++)
+    for (size_t k = 1; k < n; k++, gap++)
         if (pattern[k] != pattern[k - 1]) {
-            write_token(&s->of[GAPS], &s->of[EXTRAS], gap);
+            gaps = put_token(gaps, &extras, gap);
             buf_u64(&s->of[RAW], pattern[k]);
             gap = SIZE_MAX; // the next addition makes it 0
         }
+    filled_to(&s->of[GAPS], gaps);
+    filled_to(&s->of[EXTRAS], extras);
     buf_varint(&s->directory, s->of[GAPS].size - gaps_before);
     buf_varint(&s->directory, s->of[EXTRAS].size - extras_before);
 }

@@ -12,7 +12,7 @@ export class Gaps {
   note(header: string | null): void {
     const missing = new Set<string>();
     for (const [, host] of (header ?? '').matchAll(/(?:^|, )([^\s,()]+) \(/g)) missing.add(host!);
-    // Only a header that names all of them tells who has answered.
+    // A header that ends with "and 7 more" does not name all missing nodes.
     if (!/ more$/.test(header ?? '')) {
       for (const host of this.lacking) {
         if (missing.has(host)) continue;

@@ -122,8 +122,8 @@ export interface Source {
   annotations(fromMs: number, toMs: number): Promise<{ annotations: Annotation[] }>;
   // The answers of several questions over one range; Column.query is the index of its question.
   query(questions: Question[], fromMs: number, toMs: number): Promise<Column[]>;
-  // True if nodes that earlier answers lacked have answered since the last call: what was loaded
-  // before lacks their data.
+  // Whether a node that was missing in an earlier answer has answered since the last call. The
+  // data that were loaded before then lack this node.
   regained(): boolean;
   rights(): Promise<Rights>;
   // Raises the rights of this page, until it is closed, to those of a token.
