@@ -98,6 +98,19 @@ static void take_url(struct node *n, struct str url)
         log_warning("%s", e.text);
 }
 
+// Takes this node's name from an environment variable. Without it, the launcher starts this node
+// again in a step of its own.
+static void take_name(struct node *n, struct str variable)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.*s", STR_ARG(variable));
+    const char *name = getenv(text);
+    if (!name || !name[0] || strlen(name) >= sizeof n->input.name)
+        return;
+    memcpy(n->input.name, name, strlen(name) + 1);
+    say("here %s", name);
+}
+
 static void on_news(void *user, enum node_input_news news, struct str value)
 {
     struct node *n = user;
@@ -120,6 +133,10 @@ static void on_news(void *user, enum node_input_news news, struct str value)
         take_collector(n, value);
     } else if (news == NODE_INPUT_URL) {
         take_url(n, value);
+    } else if (news == NODE_INPUT_NAME_IN) {
+        take_name(n, value);
+    } else if (news == NODE_INPUT_END) {
+        n->ending = true;
     }
 }
 
@@ -533,6 +550,7 @@ int node_run(struct error *e)
         stop_children(n);
     if (n->job.folder[0])
         conclude(n);
+    say("ended");
     if (opened)
         signals_close(&n->signals);
     agent_process_free(&n->agent);

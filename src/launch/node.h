@@ -4,7 +4,7 @@
 // The launcher starts it through srun or ssh. It reads its setup from standard input, so that
 // secrets (token, key) appear on no command line:
 //
-//   sonde-node 1            the version of this protocol
+//   sonde-node 2            the version of this protocol
 //   job 4711
 //   folder /tmp/sonde-1000/4711    the run folder, of the same path on every node
 //   token 0123…             goes into FOLDER/token
@@ -12,6 +12,8 @@
 //   dragon-port 4243        the relay's --tsdb-server-port
 //   transport auto          how data travel to the aggregator: the relay's --transport
 //   name n2                 the name of this node for the launcher and the aggregator
+//   name-in SLURMD_NODENAME  this environment variable has the name: several nodes have the same
+//                           input, because one srun started them. Each answers "here"
 //   record /home/u/runs/4711       the recording's folder at the end; without it, none is kept
 //   command mpirun ./a.out         for the recording
 //   agent --rate=0.5        an argument for the agent; any number
@@ -35,9 +37,12 @@
 //   drop                    the first node has a copy of the file: it is not kept here
 //                           or the end of the input: the file is kept here
 //   collector NAME …        at any time: for the agent, and for later ones (wire/collector_line.h)
+//   end                     as the end of the input
+//   @n2 LINE                LINE is for the node n2 alone
 //
 // It writes lines to its standard output, each with NODE_PREFIX in front:
 //
+//   here NAME               after "name-in": its process runs
 //   ready HOST              the agent serves; HOST is the name in its file and its series
 //   error TEXT              the node cannot work; it ends
 //   beat
@@ -47,6 +52,7 @@
 //   closed                  after "finish": the file is closed, and exists only on this node
 //   kept PATH               at the end: the path of the recording
 //   stays PATH: TEXT        at the end: the recording could not be moved, and is still at PATH
+//   ended                   its last line
 //
 // It ends all its processes when its standard input is closed, on SIGTERM, SIGINT and SIGHUP, and
 // when the launcher has been silent for too long. It ignores lines that it does not know.

@@ -51,6 +51,8 @@ static const struct {
     {{"drop", 4}, NODE_INPUT_DROP},
     {{COLLECTOR_VERB, sizeof COLLECTOR_VERB - 1}, NODE_INPUT_COLLECTOR},
     {{"url", 3}, NODE_INPUT_URL},
+    {{"name-in", 7}, NODE_INPUT_NAME_IN},
+    {{"end", 3}, NODE_INPUT_END},
 };
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
@@ -125,6 +127,11 @@ static int take_line(struct node_input *t, struct str line, node_input_news_fn *
 {
     struct str value = line, verb = str_cut(&value, ' ');
     int64_t version;
+    if (t->versioned && str_starts(verb, STR("@"))) {
+        if (!value.data || !t->name[0] || !str_eq(str_slice(verb, 1, verb.size), str_of(t->name)))
+            return 0;
+        verb = str_cut(&value, ' ');
+    }
     if (!value.data)
         value = STR("");
     if (!t->versioned) {

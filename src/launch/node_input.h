@@ -14,7 +14,7 @@
 #include <limits.h>
 
 enum {
-    NODE_INPUT_VERSION = 1,
+    NODE_INPUT_VERSION = 2,
     NODE_INPUT_LINE_MAX = HOSTLIST_BYTES_MAX + 16, // bytes; the longest is "hosts …"
     NODE_INPUT_PARENTS_MAX = WIRE_PARENTS_MAX * (HOST_NAME_MAX + 16),
     NODE_INPUT_ARGUMENTS_MAX = 32, // for the agent
@@ -44,6 +44,8 @@ enum node_input_news {
     NODE_INPUT_DROP,
     NODE_INPUT_COLLECTOR,
     NODE_INPUT_URL,
+    NODE_INPUT_NAME_IN,
+    NODE_INPUT_END,
 };
 
 // `value` is the text after the verb; *t still has the former value.
@@ -55,8 +57,8 @@ void node_input_free(struct node_input *t);
 
 // Takes the next bytes, which may end anywhere in a line. Returns 0, or with a message -EPROTO:
 // another version; -EMSGSIZE: a line or value is too long (it is not cut); -E2BIG: too many
-// arguments; -ENOMEM. After a failure the facts are invalid. Unknown lines, and times that are not
-// numbers, are ignored.
+// arguments; -ENOMEM. After a failure the facts are invalid. Unknown lines, lines for other nodes,
+// and times that are not numbers, are ignored.
 int node_input_take(struct node_input *t, struct str piece, node_input_news_fn *news, void *user,
                     struct error *e);
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,32 +40,53 @@ char *node_start_text(const struct node_setup *s)
     return out;
 }
 
-int node_start(const struct allocation *allocation, size_t node, const char *program_path,
-               struct channel *channel, struct error *e)
+// Slurm must neither end the step nor wait for it when a task ends, whatever the job's environment
+// says. --mem=0: the job's whole memory there, so that the step fits beside others. --cpu-bind=none:
+// sonde is not bound to one of the command's cores. --label: each line names its task.
+static int start_step(const struct allocation *allocation, const size_t *nodes, size_t count,
+                      char *program, struct channel *channel, struct error *e)
 {
-    char *host = allocation->hosts.names[node], *program = (char *)(uintptr_t)program_path;
-    if (allocation->kind == ALLOCATION_SLURM) {
-        // --mem=0: the job's whole memory there, so that the step fits beside others.
-        // --cpu-bind=none: sonde is not bound to one of the command's cores.
-        char *argv[] = {"srun",
-                        "--overlap",
-                        "--nodes=1",
-                        "--ntasks=1",
-                        "--nodelist",
-                        host,
-                        "--mem=0",
-                        "--cpu-bind=none",
-                        "--mpi=none",
-                        "--unbuffered",
-                        "--job-name=sonde",
-                        "--input=all",
-                        "--chdir=/",
-                        program,
-                        "node",
-                        NULL};
-        // no death signal, because on SIGTERM srun has the node killed with SIGKILL
-        return channel_start(channel, argv, 0, e);
-    }
+    struct buf names = {0};
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&names, "%s%s", i ? "," : "", allocation->hosts.names[nodes[i]]);
+    char node_count[32], task_count[32];
+    snprintf(node_count, sizeof node_count, "--nodes=%zu", count);
+    snprintf(task_count, sizeof task_count, "--ntasks=%zu", count);
+    char *argv[] = {"srun",
+                    "--overlap",
+                    node_count,
+                    task_count,
+                    "--ntasks-per-node=1",
+                    "--nodelist",
+                    (char *)(uintptr_t)buf_cstr(&names),
+                    "--mem=0",
+                    "--cpu-bind=none",
+                    "--mpi=none",
+                    "--no-kill",
+                    "--kill-on-bad-exit=0",
+                    "--wait=0",
+                    "--label",
+                    "--job-name=sonde",
+                    "--input=all",
+                    "--output=all",
+                    "--error=all",
+                    "--chdir=/",
+                    program,
+                    "node",
+                    NULL};
+    // no death signal, because on SIGTERM srun has the nodes killed with SIGKILL
+    int status =
+        names.failed ? error_set(e, -ENOMEM, "out of memory") : channel_start(channel, argv, 0, e);
+    buf_free(&names);
+    return status;
+}
+
+int node_start(const struct allocation *allocation, const size_t *nodes, size_t count,
+               const char *program_path, struct channel *channel, struct error *e)
+{
+    char *program = (char *)(uintptr_t)program_path;
+    if (allocation->kind == ALLOCATION_SLURM)
+        return start_step(allocation, nodes, count, program, channel, e);
     struct buf command = {0};
     buf_add_str(&command, STR("exec "));
     escape_for_shell(&command, str_of(program));
@@ -72,7 +94,7 @@ int node_start(const struct allocation *allocation, size_t node, const char *pro
     // A partition must not break the connection while the node still waits for the launcher.
     static const char *const options[] = {"-oClearAllForwardings=yes", NULL};
     struct ssh_words ssh;
-    ssh_words(&ssh, options, 20, host, buf_cstr(&command));
+    ssh_words(&ssh, options, 20, allocation->hosts.names[nodes[0]], buf_cstr(&command));
     int status = command.failed ? error_set(e, -ENOMEM, "out of memory")
                                 : channel_start(channel, ssh.argv, SIGTERM, e);
     buf_free(&command);

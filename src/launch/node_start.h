@@ -1,5 +1,5 @@
-// node_start.h - starts `sonde node` on another node through srun or ssh, and writes the first
-// lines that it reads (node.h).
+// node_start.h - starts `sonde node` on other nodes through srun or ssh, and writes the first lines
+// that it reads (node.h).
 #ifndef SONDE_LAUNCH_NODE_START_H
 #define SONDE_LAUNCH_NODE_START_H
 
@@ -21,9 +21,12 @@ struct node_setup {
 // them; NULL without memory.
 char *node_start_text(const struct node_setup *s);
 
-// Starts srun or ssh for one node of the allocation. `program` is `sonde` on that node. Returns 0,
-// or a negative errno with a message.
-int node_start(const struct allocation *allocation, size_t node, const char *program,
-               struct channel *channel, struct error *e);
+// The variable that has a node's name in a step of Slurm, as the allocation lists it.
+#define NODE_START_NAME "SLURMD_NODENAME"
+
+// Starts ssh for one node of the allocation, or srun for one or several. `program` is `sonde` on
+// the nodes. Returns 0, or a negative errno with a message.
+int node_start(const struct allocation *allocation, const size_t *nodes, size_t count,
+               const char *program, struct channel *channel, struct error *e);
 
 #endif

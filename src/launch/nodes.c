@@ -197,10 +197,13 @@ static void start_missing(struct nodes *n)
         log_warning("%s", e.text);
         return;
     }
-    for (size_t i = 0; i < n->restart.count; i++) {
+    size_t *nodes = calloc(n->restart.count, sizeof *nodes), count = 0;
+    for (size_t i = 0; i < n->restart.count && nodes; i++) {
         if (restart_takes_part(&n->restart, i) && !allocation_is_own(&n->allocation, i))
-            placement_start(n->placement, i, n->list);
+            nodes[count++] = i;
     }
+    placement_start(n->placement, nodes, count, n->list);
+    free(nodes);
     node_tree_tell(&n->tree);
 }
 

@@ -1,13 +1,13 @@
 // placement.h - the agents of the other nodes: starts them in parallel, detects lost ones, ends
 // them.
 //
-//   launcher ──lines──▶ srun (one step for each node) or ssh (one for each host)
+//   launcher ──lines──▶ srun (a step for up to STEP_NODES_MAX nodes) or ssh (one for each host)
 //                          └──▶ sonde node ──▶ sonde agent, sonde relay
 //
-// Each node has its own step, because Slurm ends a step on all its nodes if it cannot be launched
-// on one of them. On a cluster of three nodes, three parallel steps take as long as one step of
-// three tasks (70 ms). Each further step costs about 20 ms, so at most PLACEMENT_STARTING_MAX start
-// at a time.
+// Nodes of Slurm start together in one step (step.h). If it cannot be launched on a node, or no
+// further node answers for PLACEMENT_HERE_MS, its nodes start again: those that have answered in
+// another step, once, and each of the others in a step of its own, which also tells its reason. At
+// most PLACEMENT_STARTING_MAX nodes start alone at a time.
 //
 //   IDLE ─start─▶ WAITING ─▶ STARTING ──"ready"──▶ UP ──silent──▶ SILENT ──a beat──▶ UP
 //                               │                   └─────┬────────┘
@@ -30,8 +30,10 @@
 
 enum {
     PLACEMENT_STARTING_MAX = 64,
-    // from a node's start to "ready": so a node that fails is named within 10 s
+    // from a node's first start to "ready": so a node that fails is named within 10 s
     PLACEMENT_UP_MS = 9000,
+    PLACEMENT_HERE_MS = 3000, // for the next answer of a step's nodes, before its nodes start again
+    PLACEMENT_TOGETHER_MAX = 2, // times that a node starts together with others
     // a node without a line from the launcher ends by itself after this many node time-outs…
     PLACEMENT_ORPHAN_FACTOR = 4,
     // …but not before this time, so that a partition of the network does not lose its data
@@ -101,10 +103,10 @@ bool placement_reaped(struct placement *p, pid_t pid, int status);
 // Whether the process is a srun or ssh of the placement.
 bool placement_owns(const struct placement *p, pid_t pid);
 
-// Starts a node as soon as fewer than PLACEMENT_STARTING_MAX are starting. The launcher starts the
-// agent on its own node itself. `hosts` (names, separated by commas) goes into the node's hostfile;
-// placement_tell_hosts sends a new list to all nodes that are up.
-void placement_start(struct placement *p, size_t node, const char *hosts);
+// Starts these nodes, or as soon as fewer than PLACEMENT_STARTING_MAX are starting alone; a node
+// starts once. The launcher starts the agent on its own node itself. `hosts` (names, separated by
+// commas) goes into the nodes' hostfiles; placement_tell_hosts sends a new list to all nodes.
+void placement_start(struct placement *p, const size_t *nodes, size_t count, const char *hosts);
 void placement_tell_hosts(struct placement *p, const char *hosts);
 
 // Tells all nodes, also those that start later, the job's HTTP address.
@@ -131,7 +133,7 @@ void placement_stop_all(struct placement *p);
 void placement_kill_all(struct placement *p); // sends SIGKILL to srun and ssh
 
 size_t placement_starting(const struct placement *p); // nodes that wait or are starting
-size_t placement_running(const struct placement *p);  // nodes with a process
+size_t placement_running(const struct placement *p);  // processes of srun and ssh
 enum node_state placement_state(const struct placement *p, size_t node);
 
 // Returns the time (CLOCK_MONOTONIC) of the last line from a node; 0 = never.

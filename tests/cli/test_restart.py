@@ -70,7 +70,7 @@ class Node(Place):
     def told(self, **changes):
         lines = {"job": "j1", "folder": self.tmp / f"sonde-{os.getuid()}" / "j1", "token": "00", "record": self.runs / "j1", "command": "true",
                  "agent": "--telemetry-level=2", "hosts": "a,b"} | changes
-        return "sonde-node 1\n" + "".join(f"{k} {v}\n" for k, v in lines.items()) + "go\n"
+        return "sonde-node 2\n" + "".join(f"{k} {v}\n" for k, v in lines.items()) + "go\n"
 
     def speak(self, text):
         done = self.sonde("node", stdin=text)
@@ -87,7 +87,7 @@ class Node(Place):
         until(lambda: (folder / "hostfile").read_text() == "a\n", "a new hostfile")
         self.assertEqual(self.sonde("put", "x", "1").returncode, 0)
         process.stdin.close()
-        self.assertEqual(process.stdout.read(), f"sonde-node kept {self.runs}/j1/{host}.sonde\n")
+        self.assertEqual(process.stdout.read(), f"sonde-node kept {self.runs}/j1/{host}.sonde\nsonde-node ended\n")
         self.assertEqual(process.wait(), 0)
         self.assertIn("x", self.names("j1"))
         self.nothing_left()
@@ -99,6 +99,25 @@ class Node(Place):
         process.stdin.flush()
         return process
 
+    def test_one_of_several_with_the_same_input(self):
+        self.env["A_NAME"] = "n2"
+        process = self.start_speaking(self.told(**{"name-in": "A_NAME"}).removesuffix("go\n"))
+        self.assertEqual(process.stdout.readline(), "sonde-node here n2\n")
+        process.stdin.write("@n3 end\n@n2\n@n2 hosts x,y\ngo\n")
+        process.stdin.flush()
+        self.assertIn("ready", process.stdout.readline())
+        folder = self.tmp / f"sonde-{os.getuid()}" / "j1"
+        self.assertEqual((folder / "hostfile").read_text(), "x\ny\n")
+        process.stdin.write("@n3 drop\n@n2 end\n")  # standard input stays open
+        process.stdin.flush()
+        kept, ended = process.stdout.read().splitlines()
+        self.assertIn("kept", kept)
+        self.assertEqual((ended, process.wait()), ("sonde-node ended", 0))
+        self.nothing_left()
+        # Without its name, a node does not answer.
+        del self.env["A_NAME"]
+        self.assertEqual(self.speak("sonde-node 2\nname-in A_NAME\n"), (0, ["ended"]))
+
     def test_it_ends_when_nobody_is_heard(self):
         process = self.start_speaking(self.told(**{"beat-ms": 50, "orphan-ms": 300}))
         self.assertIn("ready", process.stdout.readline())
@@ -109,14 +128,14 @@ class Node(Place):
         self.nothing_left()
 
     def test_faults(self):
-        code, said = self.speak("sonde-node 2\ngo\n")
-        self.assertEqual((code, len(said)), (1, 1))
+        code, said = self.speak("sonde-node 1\ngo\n")
+        self.assertEqual((code, said[1:]), (1, ["ended"]))
         self.assertIn("both nodes need the same", said[0])
         code, said = self.speak("GET / HTTP/1.1\n\n")
-        self.assertEqual((code, len(said)), (1, 1))
-        self.assertIn("the setup lacks", self.speak("sonde-node 1\ngo\n")[1][0])
+        self.assertEqual((code, said[1:]), (1, ["ended"]))
+        self.assertIn("the setup lacks", self.speak("sonde-node 2\ngo\n")[1][0])
         self.assertIn("the setup lacks", self.speak(self.told(folder="relative/j1"))[1][0])
-        self.assertEqual(self.speak(""), (0, []))
+        self.assertEqual(self.speak(""), (0, ["ended"]))
         process = self.start_speaking(self.told(agent="--no-such-option"))
         self.assertIn("error the agent has ended at its start", process.stdout.read())
         self.assertEqual(process.wait(), 1)

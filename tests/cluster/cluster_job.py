@@ -146,7 +146,8 @@ class ClusterJob:
         """Sends SIGINT to the run, as Ctrl-C does; returns its output."""
         for pid, text in self.lab.processes("n1", "sonde run").items():
             if "salloc" not in text and "nsenter" not in text:
-                os.kill(pid, signal.SIGINT)
+                with contextlib.suppress(ProcessLookupError):  # a process that the run was about to start
+                    os.kill(pid, signal.SIGINT)
         return process.communicate(timeout=PATIENCE_S)
 
     def ask(self, path):

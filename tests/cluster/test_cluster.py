@@ -21,6 +21,7 @@ from dumps import Dumps
 from launchers import Launchers
 from node_answers import NodeAnswers
 from node_failures import NodeFailures
+from slurm_steps import SlurmSteps
 import parallel_labs
 from lab import Lab, skip_if, why_not
 
@@ -39,7 +40,7 @@ def open_lab():
 
 
 class Cluster(
-    ClientCommands, Dumps, DumpFailures, Launchers, NodeAnswers, NodeFailures, ClusterJob, unittest.TestCase
+    ClientCommands, Dumps, DumpFailures, Launchers, NodeAnswers, NodeFailures, SlurmSteps, ClusterJob, unittest.TestCase
 ):
     lab = property(lambda self: lab)
 

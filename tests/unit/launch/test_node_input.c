@@ -13,7 +13,8 @@ static char news[1024];
 static void on_news(void *user, enum node_input_news kind, struct str value)
 {
     static const char *const names[] = {"parent", "children", "hosts",
-                                        "finish", "drop",     "collector"};
+                                        "finish", "drop",     "collector",
+                                        "url",    "name-in",  "end"};
     const struct node_input *t = user;
     size_t size = strlen(news);
     snprintf(news + size, sizeof news - size, "%s=%.*s(%s);", names[kind], STR_ARG(value),
@@ -29,10 +30,10 @@ static void begin(struct node_input *t)
 {
     news[0] = 0;
     node_input_init(t);
-    assert_int_equal(take(t, "sonde-node 1\n", NULL), 0);
+    assert_int_equal(take(t, "sonde-node 2\n", NULL), 0);
 }
 
-static const char all[] = "sonde-node 1\n"
+static const char all[] = "sonde-node 2\n"
                           "job 4711\n"
                           "folder /tmp/sonde-0/4711\n"
                           "token 0123\n"
@@ -98,11 +99,23 @@ static void all_lines_are_read(void **state)
     }
 }
 
+static void lines_for_other_nodes_are_ignored(void **state)
+{
+    (void)state;
+    struct node_input t;
+    begin(&t);
+    assert_int_equal(take(&t, "@ end\nname n2\n", NULL), 0);
+    assert_int_equal(take(&t, "@n2 children n4\n@n22 end\n@n end\n@n2\n@ end\n", NULL), 0);
+    assert_int_equal(take(&t, "name-in A\n@n2 end\nend\n", NULL), 0);
+    assert_string_equal(news, "children=n4();name-in=A(n4);end=(n4);end=(n4);");
+    node_input_free(&t);
+}
+
 static void other_versions_are_refused(void **state)
 {
     (void)state;
-    static const char *const others[] = {"sonde-node 2\n", "job 4711\n", "sonde-node\n", "\n",
-                                         "sonde-node 1x\n"};
+    static const char *const others[] = {"sonde-node 1\n", "job 4711\n", "sonde-node\n", "\n",
+                                         "sonde-node 2x\n", "@n2 sonde-node 2\n"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         struct node_input t;
         struct error e;
@@ -156,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_lines_are_read),
+        cmocka_unit_test(lines_for_other_nodes_are_ignored),
         cmocka_unit_test(other_versions_are_refused),
         cmocka_unit_test(lines_beyond_the_limits_are_refused),
     };
