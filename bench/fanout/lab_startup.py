@@ -1,6 +1,7 @@
-"""Measures the time that `sonde run` on the nodes of a Slurm job adds to `srun true`, and the memory
-of its srun processes on the first node, in the lab of tests/cluster. Without root, it is skipped
-with a message."""
+"""Measures the time that `sonde run` on the nodes of a Slurm job adds to `srun true`, and the
+memory of its srun processes on the first node, in the lab of tests/cluster. Without root, it is
+skipped with a message.
+"""
 
 import os
 import pathlib

@@ -41,8 +41,9 @@ char *node_start_text(const struct node_setup *s)
 }
 
 // Slurm must neither end the step nor wait for it when a task ends, whatever the job's environment
-// says. --mem=0: the job's whole memory there, so that the step fits beside others. --cpu-bind=none:
-// sonde is not bound to one of the command's cores. --label: each line names its task.
+// says. --mem=0: the job's whole memory there, so that the step fits beside others.
+// --cpu-bind=none: sonde is not bound to one of the command's cores. --label: each line names its
+// task.
 static int start_step(const struct allocation *allocation, const size_t *nodes, size_t count,
                       char *program, struct channel *channel, struct error *e)
 {

@@ -58,6 +58,8 @@ void placement_start_again(struct placement *p, struct step *s)
             continue;
         placement_set_state(n, NODE_IDLE);
         n->spent_ns += spent_ns;
+        n->refused = n->said = false;
+        n->reason[0] = 0;
         n->alone = !n->here || n->together >= PLACEMENT_TOGETHER_MAX;
         placement_set_state(n, NODE_WAITING);
     }

@@ -149,11 +149,14 @@ static void on_answer(void *user, const char *line)
     }
 }
 
-// Reports the nodes that srun calls ended: "srun: error: n[2-3]: tasks 0-1: Exited with exit code
-// 1".
+// Reports the nodes that srun calls ended: "srun: error: n[2-3]: tasks 0-1: Killed". 1 is the exit
+// code of a node that has reported an error and then its end, which may reach us later than srun's
+// message.
 static void look_for_ended(struct reading *r, const char *line)
 {
     struct str rest = str_of(line);
+    if (r->step->begun && str_ends(rest, STR("Exited with exit code 1")))
+        return;
     if (!str_eq(str_cut(&rest, ' '), STR("srun:")) || !str_eq(str_cut(&rest, ' '), STR("error:")))
         return;
     ptrdiff_t end = str_find(rest, STR(": task"));

@@ -146,7 +146,8 @@ class ClusterJob:
         """Sends SIGINT to the run, as Ctrl-C does; returns its output."""
         for pid, text in self.lab.processes("n1", "sonde run").items():
             if "salloc" not in text and "nsenter" not in text:
-                with contextlib.suppress(ProcessLookupError):  # a process that the run was about to start
+                # A process that the run was about to start has another name now, or has ended.
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGINT)
         return process.communicate(timeout=PATIENCE_S)
 

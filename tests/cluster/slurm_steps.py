@@ -84,6 +84,14 @@ class SlurmSteps:
         self.assertRegex(done[2], "node n3 has not come up: .*/tmp/sonde")
         self.assertNotIn("node n2", done[2])
 
+    @moves_no_data("no other node comes up")
+    def test_errors_of_nodes_are_named(self):
+        """Each node of the step reports its error, which srun knows only as an exit code."""
+        done = self.slurm("--no-record", "--run-dir=/mnt/shared", "--", "echo", "{nodelist}")
+        self.assertEqual((done.returncode, done.stdout), (0, "n1\n"), done.stderr)
+        for host in ("n2", "n3"):
+            self.assertRegex(done.stderr, f"node {host} has not come up: .*nodes share it")
+
     def test_a_killed_node_leaves_the_others(self):
         """srun tells that the node's process has ended, long before the node's time-out. The other
         nodes go on, whatever the environment tells srun."""
