@@ -12,9 +12,8 @@ static char news[1024];
 
 static void on_news(void *user, enum node_input_news kind, struct str value)
 {
-    static const char *const names[] = {"parent", "children", "hosts",
-                                        "finish", "drop",     "collector",
-                                        "url",    "name-in",  "end"};
+    static const char *const names[] = {"parent",    "children", "hosts",   "finish", "drop",
+                                        "collector", "url",      "name-in", "end"};
     const struct node_input *t = user;
     size_t size = strlen(news);
     snprintf(news + size, sizeof news - size, "%s=%.*s(%s);", names[kind], STR_ARG(value),
@@ -114,7 +113,8 @@ static void lines_for_other_nodes_are_ignored(void **state)
 static void other_versions_are_refused(void **state)
 {
     (void)state;
-    static const char *const others[] = {"sonde-node 1\n", "job 4711\n", "sonde-node\n", "\n",
+    static const char *const others[] = {"sonde-node 1\n",  "job 4711\n",
+                                         "sonde-node\n",    "\n",
                                          "sonde-node 2x\n", "@n2 sonde-node 2\n"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         struct node_input t;
