@@ -199,9 +199,12 @@ static void give_up(struct node_process *n)
     struct step *s = n->step;
     snprintf(words, sizeof words, "it was not ready within %d s%s%s", PLACEMENT_UP_MS / 1000,
              n->reason[0] ? ": " : "", n->reason);
-    placement_end_one(n); // if the node starts after all, it ends at once
-    if (!step_is_shared(s))
-        kill(s->channel.pid, SIGTERM); // it holds no data yet that could be lost
+    if (step_is_shared(s)) {
+        placement_end_one(n); // if the node starts after all, it ends at once
+    } else {
+        n->step = NULL;
+        placement_give_up(n->all, s);
+    }
     placement_fail(n, words);
 }
 

@@ -33,8 +33,7 @@ void placement_fail(struct node_process *n, const char *words)
     placement_report(n, NODE_EVENT_FAILED, words);
 }
 
-// Ends a step that is not complete. Its nodes hold no data, so nobody waits for the end of srun.
-static void give_up_step(struct placement *p, struct step *s)
+void placement_give_up(struct placement *p, struct step *s)
 {
     s->given_up = true;
     p->running--;
@@ -46,7 +45,7 @@ static void give_up_step(struct placement *p, struct step *s)
 void placement_start_again(struct placement *p, struct step *s)
 {
     int64_t spent_ns = clock_monotonic_ns() - s->started_ns;
-    give_up_step(p, s);
+    placement_give_up(p, s);
     for (size_t i = 0; i < s->count; i++) {
         struct node_process *n = &p->nodes[s->nodes[i]];
         if (n->step && n->step != s)

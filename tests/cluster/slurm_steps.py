@@ -16,9 +16,10 @@ UNKIND = {"SLURM_KILL_BAD_EXIT": "1", "SLURM_WAIT": "1", "SLURM_LABELIO": "1", "
 
 class SlurmSteps:
     @contextlib.contextmanager
-    def allocated(self, *arguments):
+    def allocated(self, *arguments, meanwhile=lambda: None):
         """Runs `sonde run` in a job that exists during the block, after the block, which can break
-        nodes of it. Yields a list that gets the run's exit code and output."""
+        nodes of it, and calls meanwhile(). Yields a list that gets the run's exit code and
+        output."""
         go = self.lab.shared / "go"
         go.unlink(missing_ok=True)
         run = self.start("salloc", "--quiet", "-N3", "sh", "-c", 'echo allocated; until [ -e /mnt/shared/go ]; do sleep 0.02; done; exec sonde run "$@"', "-", *arguments)
@@ -26,6 +27,7 @@ class SlurmSteps:
         done = []
         yield done
         go.touch()
+        meanwhile()
         out, err = run.communicate(timeout=PATIENCE_S)
         done += [run.returncode, out, err]
 
@@ -63,8 +65,10 @@ class SlurmSteps:
 
     @moves_no_data("nothing is recorded")
     def test_a_node_where_slurm_hangs(self):
-        """Slurm cannot launch the step on it. The other nodes start in another step."""
-        with self.allocated("--no-record", "--", "sh", "-c", "echo {sonde:nodelist}; squeue --steps --noheader --format='%j %N' | grep sonde") as done:
+        """Slurm cannot launch the step on it. The other nodes start in another step. The end of the
+        run waits neither for Slurm nor for the srun of that node, which hangs here, too."""
+        with self.allocated("--no-record", "--stop-timeout=1000", "--", "sh", "-c", "echo {sonde:nodelist}; squeue --steps --noheader --format='%j %N' | grep sonde",
+                            meanwhile=lambda: stop_process(min(until(lambda: list(self.lab.processes("n1", "--nodelist n3 ")), "n3 starts alone")))) as done:
             slurmd = list(self.lab.processes("n3", "slurmd -D"))
             for pid in slurmd:
                 stop_process(pid)
