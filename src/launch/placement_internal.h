@@ -60,8 +60,8 @@ void placement_fail(struct node_process *n, const char *words);
 void placement_launch(struct placement *p);
 // Begins a step whose nodes have all answered. Starts them again as soon as the others have ended.
 void placement_check_step(struct placement *p, struct step *s);
-// Ends a step whose nodes hold no data yet. So the launcher does not wait for the end of srun, which
-// takes long if Slurm hangs on a node.
+// Ends a step whose nodes hold no data yet. Therefore the launcher does not wait for the end of
+// srun, which takes long if Slurm hangs on a node.
 void placement_give_up(struct placement *p, struct step *s);
 // Starts the nodes of a step that is not complete in other steps.
 void placement_start_again(struct placement *p, struct step *s);
