@@ -14,7 +14,7 @@
 #include <limits.h>
 
 enum {
-    NODE_INPUT_VERSION = 2,
+    NODE_INPUT_VERSION = 2, // bindings/python/sonde/dask/_node.py has it, too
     NODE_INPUT_LINE_MAX = HOSTLIST_BYTES_MAX + 16, // bytes; the longest is "hosts …"
     NODE_INPUT_PARENTS_MAX = WIRE_PARENTS_MAX * (HOST_NAME_MAX + 16),
     NODE_INPUT_ARGUMENTS_MAX = 32, // for the agent

@@ -105,7 +105,7 @@ class Keeper:
         self.path = path
         self.node = subprocess.Popen([_service.command(), "node"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.said = b""
-        lines = ["sonde-node 1", *(f"{name} {told[name]}" for name in ("job", "folder", "token", "key", "record") if told[name])]
+        lines = ["sonde-node 2", *(f"{name} {told[name]}" for name in ("job", "folder", "token", "key", "record") if told[name])]
         lines += [f"agent {argument}" for argument in told["agent"]]
         lines += [f"parent {told['parent']}", f"command {told['command']}", f"beat-ms {int(BEAT_S * 1000)}", f"orphan-ms {ORPHAN_MS}", "stop-ms 10000"]
         self.tell("\n".join([*lines, "go"]))
