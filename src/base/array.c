@@ -1,5 +1,7 @@
 #include "base/array.h"
 
+#include "base/huge_pages.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,7 @@ bool array_grow(void *array, size_t *capacity, size_t needed, size_t each)
     void *more = realloc(old, room * each);
     if (!more)
         return false;
+    huge_pages_advise((char *)more + *capacity * each, (room - *capacity) * each);
     memcpy(array, &more, sizeof more);
     *capacity = room;
     return true;

@@ -29,7 +29,7 @@ READ_FIXED(bytes_u32, uint32_t)
 READ_FIXED(bytes_u64, uint64_t)
 READ_FIXED(bytes_f64, double)
 
-uint64_t bytes_varint(struct bytes *b)
+uint64_t bytes_long_varint(struct bytes *b)
 {
     uint64_t v = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {

@@ -29,7 +29,12 @@ uint16_t bytes_u16(struct bytes *b);
 uint32_t bytes_u32(struct bytes *b);
 uint64_t bytes_u64(struct bytes *b);
 double bytes_f64(struct bytes *b);
-uint64_t bytes_varint(struct bytes *b);                // a number in LEB128, at most 10 bytes
+// A number in LEB128, at most 10 bytes. Most have one.
+uint64_t bytes_long_varint(struct bytes *b);
+static inline uint64_t bytes_varint(struct bytes *b)
+{
+    return b->at < b->end && *b->at < 128 && !b->failed ? *b->at++ : bytes_long_varint(b);
+}
 struct str bytes_take(struct bytes *b, uint64_t size); // the next `size` bytes, as a view
 struct str bytes_short(struct bytes *b);               // a varint size, then that many bytes
 

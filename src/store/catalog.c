@@ -1,6 +1,7 @@
 #include "store/catalog.h"
 
 #include "base/hash.h"
+#include "base/huge_pages.h"
 #include "store/unpack.h"
 
 #include <errno.h>
@@ -168,6 +169,7 @@ int catalog_unpack(const uint8_t *packed, size_t size, uint8_t **entries, size_t
     uint8_t *raw = malloc(raw_size + 1);
     if (!raw)
         return -ENOMEM;
+    huge_pages_advise(raw, raw_size + 1);
     int rc = unpack(raw, raw_size, (const uint8_t *)frame.data, frame.size);
     if (rc) {
         free(raw);

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "base/huge_pages.h"
 #include "store/codec_table.h"
 #include "store/unpack.h"
 
@@ -469,7 +470,7 @@ int cold_directory_open(const struct block_header *h, const uint8_t *stored,
         size_t bytes =
             sizeof *d + (size_t)parts * sizeof *d->parts + h->columns * sizeof *d->entries;
         bytes += _Alignof(struct block_entry);
-        d = calloc(1, bytes);
+        d = huge_pages_alloc(bytes);
         if (d) {
             d->bytes = bytes;
             d->part_count = (uint32_t)parts;
@@ -481,8 +482,14 @@ int cold_directory_open(const struct block_header *h, const uint8_t *stored,
     }
     free(raw);
     if (rc)
-        free(d);
+        cold_directory_free(d);
     else
         *out = d;
     return rc;
+}
+
+void cold_directory_free(struct cold_directory *d)
+{
+    if (d)
+        huge_pages_free(d, d->bytes);
 }

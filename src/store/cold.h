@@ -51,9 +51,10 @@ struct cold_directory {
 };
 
 // Reads the directory of a cold block; the checksum of its stored bytes was checked before. Returns
-// 0, -EBADMSG or -ENOMEM. The directory is one allocation; free() it.
+// 0, -EBADMSG or -ENOMEM.
 int cold_directory_open(const struct block_header *h, const uint8_t *stored,
                         struct cold_directory **out);
+void cold_directory_free(struct cold_directory *d); // NULL is allowed
 
 // A writer works in steps, so a merge can be spread over many short calls: begin, pass the rows or
 // times, put each column or series, end. It compresses a part when the next column does not fit.

@@ -188,7 +188,7 @@ int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold
     // pointer.
     if (!__atomic_compare_exchange_n(&b->directory, &none, d, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
-        free(d);
+        cold_directory_free(d);
         d = none;
     }
     *out = d;

@@ -17,7 +17,7 @@ void block_release(struct block_ref *b)
     for (size_t i = 0; i < b->stripe_count; i++)
         block_release(b->stripes[i]);
     free(b->stripes);
-    free(b->directory);
+    cold_directory_free(b->directory);
     free(b);
 }
 
