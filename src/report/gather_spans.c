@@ -336,7 +336,7 @@ static int ask_gpus(struct spans *s, size_t name, struct report_span *out)
         return no_memory(s->g);
     int rc = gather_ask(s->g, expressions, 2, text, s->all[n->order + from].start_ns,
                         s->all[n->order + to - 1].start_ns + 1000000000, &result);
-    if (rc == -EFBIG || rc == -ETIME || rc == -EBUSY)
+    if (gather_is_too_much(rc))
         return 0;
     for (size_t i = 0; !rc && i < result->count; i++)
         add_gpu(all, &count, gpus, &result->series[i], !result->queries || !result->queries[i]);
