@@ -154,6 +154,8 @@ class SlurmSteps:
 
     @moves_no_data("nothing is asked or recorded")
     def test_a_killed_srun_loses_its_nodes(self):
+        """Slurm ends the nodes with the job; on a busy machine it kills them. The next run on a
+        node cleans up after that."""
         run = self.in_job("--node-timeout=1000", "--no-record")
         for pid in self.lab.processes("n1", "srun --overlap"):
             os.kill(pid, signal.SIGKILL)
@@ -161,6 +163,9 @@ class SlurmSteps:
         self.hears(run, "node n3 is lost: signal 9 (Killed)")
         _, err = self.stop(run)
         self.assertEqual(run.returncode, 130, err)
+        until(lambda: not self.ours("n2") and not self.ours("n3"), lambda: f"the nodes have ended: {self.ours('n2')} {self.ours('n3')}")
+        for host in ("n2", "n3"):
+            self.lab.run(host, "sonde", "run", "--no-record", "true")
 
     @moves_no_data("nothing is asked or recorded")
     def test_nodes_that_do_not_find_their_name_start_alone(self):
