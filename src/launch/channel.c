@@ -100,12 +100,10 @@ void channel_flush(struct channel *c)
     c->pending.limit = CHANNEL_PENDING_MAX;
 }
 
-void channel_send(struct channel *c, struct str text)
+void channel_add(struct channel *c, struct str text)
 {
-    if (c->to < 0)
-        return;
-    buf_add_str(&c->pending, text);
-    channel_flush(c);
+    if (c->to >= 0)
+        buf_add_str(&c->pending, text);
 }
 
 void channel_finish(struct channel *c)

@@ -39,9 +39,10 @@ struct channel {
 int channel_start(struct channel *c, char *const argv[], int death_signal, struct error *e);
 void channel_none(struct channel *c);
 
-// Sends text, now or later. Drops it after channel_finish, and if too much is waiting.
-void channel_send(struct channel *c, struct str text);
-void channel_flush(struct channel *c);                    // call it when the pipe has room again
+// Adds text. Drops it after channel_finish, and if too much is waiting.
+void channel_add(struct channel *c, struct str text);
+// Sends what was added, now or later. Call it again when the pipe has room.
+void channel_flush(struct channel *c);
 static inline bool channel_waits(const struct channel *c) // whether text waits for room
 {
     return c->to >= 0 && c->pending.size > 0;

@@ -262,7 +262,7 @@ void placement_turn(struct placement *p)
             continue;
         if (key % KINDS == TO) {
             if (events[i].events & (EPOLLERR | EPOLLHUP))
-                channel_finish(&s->channel); // nobody reads it any more
+                channel_finish(&s->channel); // no process reads it now
             placement_send(p, s);
         } else {
             placement_read(p, s, key % KINDS == WORDS);

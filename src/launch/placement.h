@@ -103,9 +103,10 @@ bool placement_reaped(struct placement *p, pid_t pid, int status);
 // Whether the process is a srun or ssh of the placement.
 bool placement_owns(const struct placement *p, pid_t pid);
 
-// Starts these nodes, or as soon as fewer than PLACEMENT_STARTING_MAX are starting alone; a node
-// starts once. The launcher starts the agent on its own node itself. `hosts` (names, separated by
-// commas) goes into the nodes' hostfiles; placement_tell_hosts sends a new list to all nodes.
+// Starts these nodes, except those that were started before. A node that starts alone waits until
+// fewer than PLACEMENT_STARTING_MAX do. The launcher starts the agent on its own node itself.
+// `hosts` (names, separated by commas) goes into the nodes' hostfiles; placement_tell_hosts sends a
+// new list to all nodes.
 void placement_start(struct placement *p, const size_t *nodes, size_t count, const char *hosts);
 void placement_tell_hosts(struct placement *p, const char *hosts);
 

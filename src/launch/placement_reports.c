@@ -98,8 +98,8 @@ void placement_leave_step(struct node_process *n)
         kill(s->channel.pid, SIGKILL);
 }
 
-// Keeps a message as the reason of a failure: the last one, but that of a node that cannot start,
-// and not what srun reports of it.
+// Keeps the last message as the reason of a failure. While a node starts, its own message stays
+// when srun reports the node.
 static void keep_reason(struct node_process *n, bool own, const char *words)
 {
     if (n->refused || (n->state == NODE_STARTING && n->said && !own))

@@ -95,7 +95,7 @@ static void add_collector(void *user, const char *collector_line)
 
 static void add_setup(struct placement *p, struct step *s)
 {
-    buf_add_str(&s->channel.pending, str_of(p->start_text));
+    step_add(s, p->start_text);
     if (step_is_shared(s))
         step_tell(s, "name-in", NODE_START_NAME);
     else

@@ -48,20 +48,19 @@ void step_free(struct step *s)
 
 // ---------------------------------------------------------------- lines to the nodes
 
-static void add(struct step *s, const char *text)
+void step_add(struct step *s, const char *text)
 {
-    if (s->channel.to >= 0)
-        buf_add_str(&s->channel.pending, str_of(text));
+    channel_add(&s->channel, str_of(text));
 }
 
 void step_tell(struct step *s, const char *key, const char *value)
 {
     if (!value)
         return;
-    add(s, key);
-    add(s, value[0] ? " " : "");
-    add(s, value);
-    add(s, "\n");
+    step_add(s, key);
+    step_add(s, value[0] ? " " : "");
+    step_add(s, value);
+    step_add(s, "\n");
 }
 
 void step_tell_one(struct step *s, size_t node, const char *key, const char *value)
@@ -69,9 +68,9 @@ void step_tell_one(struct step *s, size_t node, const char *key, const char *val
     if (!value)
         return;
     if (step_is_shared(s)) {
-        add(s, "@");
-        add(s, s->allocation->hosts.names[node]);
-        add(s, " ");
+        step_add(s, "@");
+        step_add(s, s->allocation->hosts.names[node]);
+        step_add(s, " ");
     }
     step_tell(s, key, value);
 }
@@ -107,8 +106,8 @@ static ptrdiff_t find(const struct step *s, struct str name)
     return -1;
 }
 
-// Removes srun's label ("2: ", padded with blanks) from the line. Returns the task, or -1 if there
-// is none.
+// Removes srun's label ("2: ", padded with blanks) from the line. Returns the task, or -1 for a
+// line without a label.
 static ptrdiff_t cut_label(const struct step *s, const char **line)
 {
     struct str rest = str_of(*line + strspn(*line, " ")), number = str_cut(&rest, ':');

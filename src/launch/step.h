@@ -65,8 +65,9 @@ static inline bool step_is_shared(const struct step *s)
     return s->count > 1;
 }
 
-// Adds the line "KEY VALUE" for all nodes, or for one; step_send sends all lines that were added.
-// NULL as value: none is added.
+// Adds whole lines for all nodes. step_send sends what was added.
+void step_add(struct step *s, const char *text);
+// Adds the line "KEY VALUE" for all nodes, or for one; without a value (NULL) it adds nothing.
 void step_tell(struct step *s, const char *key, const char *value);
 void step_tell_one(struct step *s, size_t node, const char *key, const char *value);
 
