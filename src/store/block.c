@@ -9,7 +9,11 @@
 
 _Static_assert(CODEC_VALUES_MAX < 1 << 24, "group_head.count has 24 bits");
 
-enum { EVENTS_ZSTD_LEVEL = 3, BLOCK_BYTES_MAX = INT32_MAX };
+enum {
+    EVENTS_ZSTD_LEVEL = 3,
+    BLOCK_BYTES_MAX = INT32_MAX,
+    SHORT_POINT_BYTES_MAX = 1 + 8 + 8, // of a point in the short form
+};
 
 // ---- Writing ----
 
@@ -143,22 +147,83 @@ static unsigned width_of(const struct block_header *h)
     return range ? (71 - (unsigned)__builtin_clzll(range)) / 8 : 0;
 }
 
-static uint8_t *put_short_group(uint8_t *at, const struct block_header *h, unsigned width,
-                                const struct point_record *points, uint32_t n)
+// The groups of a block of points that have been written so far.
+struct group_writer {
+    struct buf *out;
+    size_t series_at, offsets_at, data_at; // of the directory's two arrays, and of the data
+    int64_t first_ns;                      // of the block
+    unsigned width;                        // bytes of a time stamp in the short form
+    uint32_t count;
+};
+
+static void put_entry(struct group_writer *w, uint32_t series)
 {
-    *at++ = (uint8_t)(n | width << 3);
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t since = (uint64_t)points[i].t_ns - (uint64_t)h->first_ns;
-        memcpy(at, &since, sizeof since); // the next stamp overwrites the surplus bytes
-        at += width;
-    }
-    for (uint32_t i = 0; i < n; i++, at += sizeof points->value)
-        memcpy(at, &points[i].value, sizeof points->value);
-    return at;
+    uint32_t offset = (uint32_t)(w->out->size - w->data_at);
+    memcpy(w->out->data + w->series_at + 4 * (size_t)w->count, &series, sizeof series);
+    memcpy(w->out->data + w->offsets_at + 4 * (size_t)w->count, &offset, sizeof offset);
+    w->count++;
 }
 
-static void put_group(struct buf *out, const int64_t *t, const double *v, uint32_t n)
+// Writes a time stamp in the short form. The next stamp or value overwrites the surplus bytes.
+static inline char *put_short_time(char *at, int64_t first_ns, unsigned width, int64_t t_ns)
 {
+    uint64_t since = (uint64_t)t_ns - (uint64_t)first_ns;
+    memcpy(at, &since, sizeof since);
+    return at + width;
+}
+
+// Writes the first groups if they have one point each, as most do if a hundred thousand series are
+// sampled together. Returns their number. The loop has only local variables, because the compiler
+// would load others again after each store.
+static size_t put_single_groups(struct group_writer *w, const struct point_record *points,
+                                size_t count)
+{
+    char *series = w->out->data + w->series_at + 4 * (size_t)w->count,
+         *offsets = w->out->data + w->offsets_at + 4 * (size_t)w->count,
+         *at = w->out->data + w->out->size;
+    uint32_t offset = (uint32_t)(w->out->size - w->data_at);
+    int64_t first_ns = w->first_ns;
+    unsigned width = w->width;
+    size_t n = 0;
+    for (; n < count && (n + 1 == count || points[n + 1].series != points[n].series); n++) {
+        memcpy(series + 4 * n, &points[n].series, sizeof offset);
+        memcpy(offsets + 4 * n, &offset, sizeof offset);
+        *at++ = (char)(1 | width << 3);
+        at = put_short_time(at, first_ns, width, points[n].t_ns);
+        memcpy(at, &points[n].value, sizeof points->value);
+        at += sizeof points->value;
+        offset += 1 + width + (unsigned)sizeof points->value;
+    }
+    w->count += (uint32_t)n;
+    w->out->size = (size_t)(at - w->out->data);
+    return n;
+}
+
+static void put_short_group(struct group_writer *w, const struct point_record *points, uint32_t n)
+{
+    put_entry(w, points->series);
+    char *at = w->out->data + w->out->size;
+    *at++ = (char)(n | w->width << 3);
+    for (uint32_t i = 0; i < n; i++)
+        at = put_short_time(at, w->first_ns, w->width, points[i].t_ns);
+    for (uint32_t i = 0; i < n; i++, at += sizeof points->value)
+        memcpy(at, &points[i].value, sizeof points->value);
+    w->out->size = (size_t)(at - w->out->data);
+}
+
+// Writes a group of BLOCK_SUMMARY_MIN points or more. t and v have room for n.
+static bool put_long_group(struct group_writer *w, const struct point_record *points, uint32_t n,
+                           int64_t *t, double *v)
+{
+    struct buf *out = w->out;
+    if (!buf_reserve(out,
+                     2 * codec_bound(n) + sizeof(struct group_head) + sizeof(struct group_summary)))
+        return false;
+    put_entry(w, points->series);
+    for (uint32_t i = 0; i < n; i++) {
+        t[i] = points[i].t_ns;
+        v[i] = points[i].value;
+    }
     struct group_head head = {.count = n & 0xffffff, .first_ns = t[0], .last_ns = t[n - 1]};
     struct codec_summary sum;
     size_t head_at = out->size, summary_at = head_at + sizeof head;
@@ -170,42 +235,30 @@ static void put_group(struct buf *out, const int64_t *t, const double *v, uint32
     memcpy(out->data + head_at, &head, sizeof head);
     struct group_summary s = {.nans = sum.nans, .values = block_summary(&sum, v, n)};
     memcpy(out->data + summary_at, &s, sizeof s);
+    return true;
 }
 
-static bool put_groups(struct buf *out, struct block_header *h, size_t directory_at,
-                       const struct point_record *points, size_t count, int64_t *t, double *v)
+static bool put_groups(struct group_writer *w, const struct point_record *points, size_t count,
+                       int64_t *t, double *v)
 {
-    size_t data_at = out->size;
-    unsigned width = width_of(h);
-    uint32_t group = 0;
-    size_t short_max = 1 + (BLOCK_SUMMARY_MIN - 1) * 2 * sizeof *v + sizeof *v;
-    for (size_t i = 0; i < count; group++) {
-        uint32_t series = points[i].series, n = 1;
-        while (i + n < count && points[i + n].series == series)
+    for (size_t i = 0; i < count;) {
+        uint32_t n = 1;
+        while (i + n < count && points[i + n].series == points[i].series)
             n++;
-        bool is_short = n < BLOCK_SUMMARY_MIN;
-        size_t room = is_short ? short_max
-                               : 2 * codec_bound(n) + sizeof(struct group_head) +
-                                     sizeof(struct group_summary);
-        if (out->capacity - out->size < room && !buf_reserve(out, room))
+        if (n >= BLOCK_SUMMARY_MIN) {
+            if (!put_long_group(w, points + i, n, t, v))
+                return false;
+        } else if (!buf_reserve(w->out, (count - i) * SHORT_POINT_BYTES_MAX)) {
             return false;
-        uint32_t offset = (uint32_t)(out->size - data_at);
-        memcpy(out->data + directory_at + 4 * group, &series, 4);
-        memcpy(out->data + directory_at + 4 * ((size_t)h->columns + group), &offset, 4);
-        if (is_short) {
-            uint8_t *at = (uint8_t *)out->data + out->size;
-            out->size += (size_t)(put_short_group(at, h, width, points + i, n) - at);
+        } else if (n == 1) {
+            n = (uint32_t)put_single_groups(w, points + i, count - i);
         } else {
-            for (uint32_t k = 0; k < n; k++) {
-                t[k] = points[i + k].t_ns;
-                v[k] = points[i + k].value;
-            }
-            put_group(out, t, v, n);
+            put_short_group(w, points + i, n);
         }
         i += n;
     }
-    uint32_t end = (uint32_t)(out->size - data_at);
-    memcpy(out->data + directory_at + 8 * (size_t)h->columns, &end, sizeof end);
+    uint32_t end = (uint32_t)(w->out->size - w->data_at);
+    memcpy(w->out->data + w->offsets_at + 4 * (size_t)w->count, &end, sizeof end);
     return true;
 }
 
@@ -213,30 +266,34 @@ int block_put_points(struct buf *out, const struct block_source *source,
                      const struct point_record *points, size_t count)
 {
     struct block_header h;
-    size_t start = block_begin(out, source, BLOCK_POINTS, &h), directory_at = out->size,
-           longest = 0, length = 0;
+    size_t start = block_begin(out, source, BLOCK_POINTS, &h), directory_at = out->size;
     h.rows = (uint32_t)count;
     h.values = count;
-    h.first_ns = INT64_MAX;
-    h.last_ns = INT64_MIN;
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    uint32_t before = ~points->series;
     for (size_t i = 0; i < count; i++) {
-        bool new = !i || points[i].series != points[i - 1].series;
-        h.columns += new;
-        length = new ? 1 : length + 1;
-        longest = length > longest ? length : longest;
-        h.first_ns = points[i].t_ns < h.first_ns ? points[i].t_ns : h.first_ns;
-        h.last_ns = points[i].t_ns > h.last_ns ? points[i].t_ns : h.last_ns;
+        h.columns += points[i].series != before;
+        before = points[i].series;
+        first = points[i].t_ns < first ? points[i].t_ns : first;
+        last = points[i].t_ns > last ? points[i].t_ns : last;
     }
-    if (longest > CODEC_VALUES_MAX)
-        return -EFBIG;
+    h.first_ns = first;
+    h.last_ns = last;
     h.directory_bytes = ((2 * h.columns + 1) * 4 + 7) / 8 * 8;
+    size_t longest = count < CODEC_VALUES_MAX ? count : CODEC_VALUES_MAX;
     int64_t *t = malloc(longest * sizeof *t);
     double *v = malloc(longest * sizeof *v);
     bool ok = t && v && buf_reserve(out, h.directory_bytes);
     if (ok) {
         memset(out->data + directory_at + h.directory_bytes - 8, 0, 8);
         out->size = directory_at + h.directory_bytes;
-        ok = put_groups(out, &h, directory_at, points, count, t, v);
+        struct group_writer w = {.out = out,
+                                 .series_at = directory_at,
+                                 .offsets_at = directory_at + 4 * (size_t)h.columns,
+                                 .data_at = out->size,
+                                 .first_ns = h.first_ns,
+                                 .width = width_of(&h)};
+        ok = put_groups(&w, points, count, t, v);
     }
     free(t);
     free(v);

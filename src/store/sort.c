@@ -47,36 +47,41 @@ static void sort_times(struct point_record *p, size_t n)
         p[i].zero = 0;
 }
 
-// Returns the end of the ascending stretch that begins at `at`.
-static size_t stretch(const struct point_record *from, size_t at, size_t count)
+// Returns the end of the ascending stretch that begins at `at`. Sets *repeated if a series occurs
+// twice in it.
+static size_t stretch(const struct point_record *from, size_t at, size_t count, bool *repeated)
 {
     size_t i = at + (at < count);
-    while (i < count && from[i - 1].series <= from[i].series)
-        i++;
+    for (; i < count && from[i - 1].series <= from[i].series; i++)
+        *repeated |= from[i - 1].series == from[i].series;
     return i;
 }
 
-// Merges two ascending stretches; the second begins at `middle`.
+// Merges two ascending stretches; the second begins at `middle`. Sets *repeated if a series occurs
+// in both.
 static void merge_two(const struct point_record *from, size_t middle, size_t count,
-                      struct point_record *out)
+                      struct point_record *out, bool *repeated)
 {
     size_t a = 0, b = middle, i = 0;
-    while (a < middle && b < count)
+    while (a < middle && b < count) {
+        *repeated |= from[a].series == from[b].series;
         out[i++] = from[a].series <= from[b].series ? from[a++] : from[b++];
+    }
     memcpy(out + i, from + a, (middle - a) * sizeof *out);
     memcpy(out + i + (middle - a), from + b, (count - b) * sizeof *out);
 }
 
 // Orders points by series, then by arrival. A client with many series mostly sends them in the
 // order of their ids, round after round. So a tail holds one round, or the end of one round and the
-// beginning of the next.
-static void by_series(const struct point_record *from, size_t count, struct point_record *out,
+// beginning of the next. Returns false if each series has only one point.
+static bool by_series(const struct point_record *from, size_t count, struct point_record *out,
                       uint64_t *keys)
 {
-    size_t middle = stretch(from, 0, count), end = stretch(from, middle, count);
-    if (end == count) {
-        merge_two(from, middle, count, out);
-        return;
+    bool repeated = false;
+    size_t middle = stretch(from, 0, count, &repeated);
+    if (stretch(from, middle, count, &repeated) == count) {
+        merge_two(from, middle, count, out, &repeated);
+        return repeated;
     }
     uint32_t most = 0;
     for (size_t i = 0; i < count; i++) {
@@ -97,6 +102,7 @@ static void by_series(const struct point_record *from, size_t count, struct poin
     }
     for (size_t i = 0; i < count; i++)
         out[i] = from[(uint32_t)keys[i]];
+    return true;
 }
 
 static int by_time_and_row(const void *a, const void *b)
@@ -116,7 +122,8 @@ void rows_sort(struct row_time *rows, size_t count)
 size_t points_sort(const struct point_record *from, size_t count, struct point_record *out,
                    uint64_t *keys)
 {
-    by_series(from, count, out, keys);
+    if (!by_series(from, count, out, keys))
+        return count;
     size_t kept = 0;
     for (size_t i = 0; i < count;) {
         size_t n = 1;
