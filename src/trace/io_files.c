@@ -33,8 +33,6 @@ enum {
 static const uint64_t first_threshold = 64 << 10;
 
 struct io_file {
-    dev_t device;
-    ino_t inode;
     struct io_cells cells; // named after the file's path
     char path[PATH_BYTES + 1];
 };
@@ -52,6 +50,11 @@ static _Atomic int slots_end; // descriptors below this number may have been use
 static struct mount mounts[IO_MOUNTS_MAX];
 static _Atomic int mount_count;
 static struct io_file files[IO_FILES_MAX];
+// What identifies each of `files`: apart from them, because every file that is opened is compared.
+static struct file_id {
+    dev_t device;
+    ino_t inode;
+} file_ids[IO_FILES_MAX];
 static _Atomic int file_count;
 static struct io_cells other_files = {.name = "other", .is_file = true};
 static struct io_cells other_mounts = {.name = "other"};
@@ -282,7 +285,7 @@ static struct io_file *file_of(dev_t device, ino_t inode, int fd)
     int count = atomic_load_explicit(&file_count, memory_order_acquire);
     for (int i = count - 1; i >= 0; i--) {
         char path[PATH_BYTES + 1];
-        if (files[i].inode != inode || files[i].device != device)
+        if (file_ids[i].inode != inode || file_ids[i].device != device)
             continue;
         // The inode number of a removed file may belong to another file by now.
         if (path_of(fd, path) && strcmp(path, files[i].path) == 0)
@@ -323,8 +326,7 @@ static void give_series(struct io_slot *slot, int fd)
         file = file_of(info.st_dev, info.st_ino, fd);
     if (there && !file && count < IO_FILES_MAX && path_of(fd, files[count].path)) {
         file = &files[count];
-        file->device = info.st_dev;
-        file->inode = info.st_ino;
+        file_ids[count] = (struct file_id){info.st_dev, info.st_ino};
         file->cells.name = file->path;
         file->cells.is_file = true;
         // Release: a thread that reads the count reads the new file complete.
