@@ -17,17 +17,17 @@ SECONDS = float(os.environ.get("SONDE_BENCH_SECONDS", "10"))
 STEPS = 50  # of each half of a pair
 
 
-def measure(width):
+def measure(width, batch):
     """Yields the processor time of a step in µs, without watch() and with it."""
     import sonde.integrations.torch
     import torch
     from torch.utils.data import DataLoader, TensorDataset
 
     torch.set_num_threads(1)
-    data = TensorDataset(torch.randn(STEPS * 16, width), torch.randn(STEPS * 16, 1))
+    data = TensorDataset(torch.randn(STEPS * batch, width), torch.randn(STEPS * batch, 1))
     model = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-    loader = DataLoader(data, batch_size=16)
+    loader = DataLoader(data, batch_size=batch)
 
     def train():
         begun = time.process_time()
@@ -37,20 +37,23 @@ def measure(width):
             optimizer.step()
         return (time.process_time() - begun) / STEPS * 1e6
 
-    train()
-    end = time.monotonic() + SECONDS / 2
-    while time.monotonic() < end:
-        bare = train()
+    def watched():
         with sonde.integrations.torch.watch(model, optimizer):
-            yield bare, train()
+            return train()
+
+    train()
+    end = time.monotonic() + SECONDS / 3
+    while time.monotonic() < end:  # each goes first in half of the pairs
+        yield train(), watched()
+        yield tuple(reversed((watched(), train())))
 
 
 def main():
-    for width in (16, 1024):
-        pairs = list(measure(width))
+    for width, batch in ((16, 16), (1024, 16), (1024, 128)):
+        pairs = list(measure(width, batch))
         bare = statistics.median(bare for bare, _ in pairs)
         added = statistics.median(watched - bare for bare, watched in pairs)
-        print(json.dumps({"bench": "python", "name": f"torch_step_width_{width}", "pairs": len(pairs), "step_us": round(bare, 1),
+        print(json.dumps({"bench": "python", "name": f"torch_step_width_{width}_batch_{batch}", "pairs": len(pairs), "step_us": round(bare, 1),
                           "added_us": round(added, 2), "added_percent": round(100 * added / bare, 2)}), flush=True)
 
 
