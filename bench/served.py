@@ -186,7 +186,7 @@ def answer_ms(port, path):
 
 def milliseconds(text):
     number, unit = re.match(r"([\d.]+)(us|ms|s)", text).groups()
-    return float(number) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]
+    return round(float(number) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit], 3)
 
 
 # A script for wrk: each request takes the next path of the file, and after the last the first.

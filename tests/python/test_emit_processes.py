@@ -240,6 +240,32 @@ class Extensions(unittest.TestCase):
         """)
         self.assertEqual((done.stdout, done.stderr), ("[]\n[]\nTrue\n", ""))
 
+    def test_the_first_point_imports_only_what_emits(self):
+        """A program has its first point 2 ms after the interpreter's start, not 30."""
+        done = self.run_python("""if True:
+            import atexit, contextvars, importlib, os, sys, warnings
+            before = set(sys.modules)
+            import sonde
+            sonde.gauge("loss")(0.5)
+            with sonde.span("epoch"): sonde.counter("steps")()
+            print(*sorted(set(sys.modules) - before))
+        """)
+        self.assertEqual((done.stdout, done.stderr), ("sonde sonde._emit sonde._undelivered\n", ""))
+
+    def test_names_are_imported_at_their_first_use(self):
+        done = self.run_python("""if True:
+            import sonde
+            names = sorted({*sonde.__all__, "collector", "detector", "integrations", "plot", "slow_gpu", "telemetry", "live"})
+            assert set(names) <= set(dir(sonde)), set(names) - set(dir(sonde))
+            for name in names: assert getattr(sonde, name) is getattr(sonde, name), name
+            assert sonde.log.__module__ == "sonde._log" and sonde.plot.__name__ == "sonde.plot"
+            from sonde import *
+            assert Telemetry is sonde.Telemetry
+            try: sonde.gague
+            except AttributeError as why: print(why)
+        """)
+        self.assertEqual((done.stdout, done.stderr), ("module 'sonde' has no attribute 'gague'\n", ""))
+
     def test_extensions_of_two_versions_do_not_mix(self):
         done = self.run_python("""if True:
             import ctypes, sonde
