@@ -1,10 +1,10 @@
 """Watches: callbacks for new points."""
 
-import logging
+import importlib
 import operator
 import re
 import threading
-from typing import Callable, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 from . import _client
 from ._result import Result, Series
@@ -16,7 +16,11 @@ _SLICE_S = 0.5  # the thread checks this often for stop()
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
 }
-_log = logging.getLogger("sonde")
+
+
+def _log() -> Any:
+    """The logger: importing the module takes 8 ms, and few watches write."""
+    return importlib.import_module("logging").getLogger("sonde")
 
 
 def condition_of(given: Condition) -> Callable[[float], bool]:
@@ -77,7 +81,7 @@ class Watch:
         except BaseException as error:  # noqa: BLE001 - the handle reports it
             self.error = error
             if not self._over.is_set():
-                _log.error("a watch has ended: %s", error)
+                _log().error("a watch has ended: %s", error)
 
     def _tell(self, result: Result) -> None:
         for series in result:
@@ -88,4 +92,4 @@ class Watch:
                     if self._condition(value):
                         self._callback(series, time_ns, value)
                 except Exception:
-                    _log.exception("the callback of a watch on %s", series.metric)
+                    _log().exception("the callback of a watch on %s", series.metric)
