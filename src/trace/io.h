@@ -72,6 +72,13 @@ static inline uint64_t io_begin(int fd)
     return timing_now();
 }
 
+// True if nothing is to be learned about the descriptor: it is known, or does not count.
+static inline bool io_knows(int fd)
+{
+    return io_off || fd < 0 || fd >= IO_SLOTS ||
+           atomic_load_explicit(&io_slots[fd].state, memory_order_relaxed) != IO_UNKNOWN;
+}
+
 // Called before a call that opens a file.
 static inline uint64_t io_begin_open(void)
 {

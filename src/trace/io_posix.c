@@ -110,6 +110,8 @@ OPENS(__openat64_2, (int folder, const char *path, int flags), (folder, path, fl
     {                                     \
         NEXT(name)                        \
         uint64_t begin = io_begin(fd);    \
+        if (!begin)                       \
+            return next passed;           \
         ssize_t bytes = next passed;      \
         io_count(fd, op, bytes, begin);   \
         return bytes;                     \
@@ -225,6 +227,8 @@ WRAPPER void closefrom(int from)
 WRAPPER int fstat(int fd, struct stat *info)
 {
     NEXT(fstat)
+    if (next && io_knows(fd))
+        return next(fd, info);
     int result = next ? next(fd, info) : fstatat(fd, "", info, AT_EMPTY_PATH);
     if (result == 0)
         io_learn(fd, info->st_dev, info->st_ino, info->st_mode);
@@ -234,6 +238,8 @@ WRAPPER int fstat(int fd, struct stat *info)
 WRAPPER int fstat64(int fd, struct stat64 *info)
 {
     NEXT(fstat64)
+    if (next && io_knows(fd))
+        return next(fd, info);
     int result = next ? next(fd, info) : fstatat64(fd, "", info, AT_EMPTY_PATH);
     if (result == 0)
         io_learn(fd, info->st_dev, info->st_ino, info->st_mode);
