@@ -321,12 +321,19 @@ static void a_node_ends_while_it_is_read(void **state)
     struct asked a = {0};
     assert_int_equal(pthread_create(&thread, NULL, ask, &a), 0);
     NET_AWAIT(net_link_stats(links[1]).questions > 0);
+    // Within a process, libfabric's shm reads the memory of a node directly, and crashes if the
+    // node releases it meanwhile. The suite cluster-fabric-shm has nodes in other processes that
+    // end while they are read.
+    bool read_first = strcmp(transport, "fabric:shm") == 0;
+    if (read_first)
+        pthread_join(thread, NULL);
     // Its memory and its endpoint are released.
     wire_link_destroy(links[1]);
     wire_bulk_close(bulks[1]);
     links[1] = NULL;
     bulks[1] = NULL;
-    pthread_join(thread, NULL);
+    if (!read_first)
+        pthread_join(thread, NULL);
     assert_int_equal(a.code, 0);
     assert_true(a.missing == 1 || a.bytes[1] == expected_bytes);
     assert_int_equal(a.bytes[0], expected_bytes);
@@ -368,7 +375,9 @@ static void an_end_without_a_bulk_uses_tcp(void **state)
 struct faulty {
     struct wire_bulk bulk;
     struct wire_bulk *real;
-    int bad_fetch; // index of the fetch to fail
+    // Index of the first fetch to fail; -1: none. All later ones fail, too, because the wrong place
+    // of one may have the right bytes, left by an earlier answer.
+    int bad_fetch;
     // outside of the window, so the provider refuses the read; otherwise a wrong place inside
     bool outside;
     int swallows_from;
@@ -400,7 +409,8 @@ static void faulty_fetch(struct wire_fetch *t)
         t->slot = SWALLOWED;
         return;
     }
-    if (the_faulty->fetches++ == the_faulty->bad_fetch)
+    int fetch = the_faulty->fetches++;
+    if (the_faulty->bad_fetch >= 0 && fetch >= the_faulty->bad_fetch)
         t->offset = the_faulty->outside ? 1U << 30
                                         : (t->offset + WIRE_WINDOW_BYTES / 2) % WIRE_WINDOW_BYTES;
     if (!the_faulty->outside && t->offset + t->size > WIRE_WINDOW_BYTES)
@@ -431,6 +441,24 @@ static void put_before(struct faulty *f)
         hub_bulk->fetch_timeout_ms = SHORT_MS;
 }
 
+// Returns the number of links that have been told not to use the transport.
+static size_t refused_links(void)
+{
+    size_t refused = 0;
+    for (size_t i = 0; i < NODES; i++)
+        refused += net_link_stats(links[i]).transport_problem[0] != 0;
+    return refused;
+}
+
+// The number of fetches depends on the time: a slow hub gets larger pieces. So the fault may need
+// more than two answers.
+static bool answers_meet_the_fault(void)
+{
+    ask_whole();
+    ask_whole();
+    return refused_links() > 0;
+}
+
 static void with_faults(struct faulty f, bool after_the_trial)
 {
     NEEDS_PROVIDER();
@@ -440,15 +468,10 @@ static void with_faults(struct faulty f, bool after_the_trial)
     }
     put_before(&f);
     start(&f.bulk);
-    ask_whole();
-    ask_whole();
-    size_t refused = 0, tried = 0;
-    for (size_t i = 0; i < NODES; i++) {
-        struct wire_link_stats s = net_link_stats(links[i]);
-        refused += s.transport_problem[0] != 0;
-        tried += s.transport_bytes > 0;
-    }
-    assert_true(refused > 0);
+    NET_AWAIT(answers_meet_the_fault());
+    size_t tried = 0;
+    for (size_t i = 0; i < NODES; i++)
+        tried += net_link_stats(links[i]).transport_bytes > 0;
     assert_true(!after_the_trial || tried > 0);
     close_all();
 }
