@@ -63,7 +63,15 @@ static atomic_flag adding = ATOMIC_FLAG_INIT;
 // `busy`: this thread is in the accounting. `missed`: number of calls that signal handlers made
 // meanwhile. `warm`: the thread has cells in libsonde.
 static __thread volatile sig_atomic_t busy, missed, warm;
-static __thread int alone; // the depth of begin_alone
+static __thread int alone;      // the depth of begin_alone
+static __thread int *own_errno; // errno of this thread, without a call of libc
+
+static inline int *errno_place(void)
+{
+    if (__builtin_expect(!own_errno, 0))
+        own_errno = &errno;
+    return own_errno;
+}
 
 static const char *const op_names[IO_OPS] = {"read", "write", "open", "close", "sync"};
 
@@ -126,9 +134,9 @@ static inline bool has_one_thread(void)
 }
 
 // Returns the sum.
-static inline uint64_t add_amount(_Atomic uint64_t *to, uint64_t amount)
+static inline uint64_t add_amount(_Atomic uint64_t *to, uint64_t amount, bool one_thread)
 {
-    if (!has_one_thread())
+    if (!one_thread)
         return atomic_fetch_add_explicit(to, amount, memory_order_relaxed) + amount;
     uint64_t sum = atomic_load_explicit(to, memory_order_relaxed) + amount;
     atomic_store_explicit(to, sum, memory_order_relaxed);
@@ -313,7 +321,7 @@ static void add_amounts(struct io_cells *cells, struct io_pending *pending)
     }
 }
 
-static void give_series(struct io_slot *slot, int fd)
+__attribute__((noinline, cold)) static void give_series(struct io_slot *slot, int fd)
 {
     struct stat info;
     uint64_t before = begin_alone();
@@ -380,33 +388,35 @@ static void classify(struct io_slot *slot, int fd, dev_t device, ino_t inode, mo
     atomic_store_explicit(&slot->state, state, memory_order_release);
 }
 
+__attribute__((noinline, cold)) static int find_state(struct io_slot *slot, int fd)
+{
+    struct stat info;
+    uint64_t before = begin_alone();
+    if (look_at(fd, &info))
+        classify(slot, fd, info.st_dev, info.st_ino, info.st_mode);
+    end_alone(before);
+    // Acquire: the slot of a file has its mount.
+    return atomic_load_explicit(&slot->state, memory_order_acquire);
+}
+
 // Returns the slot of a file, or NULL if the descriptor is not a file.
-static struct io_slot *slot_of(int fd)
+static inline struct io_slot *slot_of(int fd)
 {
     if (fd < 0 || fd >= IO_SLOTS)
         return NULL;
     struct io_slot *slot = &io_slots[fd];
     // Acquire: the slot of a file has its mount.
     int state = atomic_load_explicit(&slot->state, memory_order_acquire);
-    if (__builtin_expect(state == IO_UNKNOWN, 0)) {
-        struct stat info;
-        uint64_t before = begin_alone();
-        bool there = look_at(fd, &info);
-        if (there)
-            classify(slot, fd, info.st_dev, info.st_ino, info.st_mode);
-        end_alone(before);
-        if (!there)
-            return NULL;
-        state = atomic_load_explicit(&slot->state, memory_order_acquire); // as above
-    }
+    if (__builtin_expect(state == IO_UNKNOWN, 0))
+        state = find_state(slot, fd);
     return state == IO_FILE ? slot : NULL;
 }
 
-static bool enter(void)
+static inline bool enter(void)
 {
     if (io_off)
         return false;
-    if (busy) {
+    if (__builtin_expect(busy, 0)) {
         missed = missed + !alone;
         return false;
     }
@@ -414,41 +424,49 @@ static bool enter(void)
     return true;
 }
 
-static void leave(void)
+__attribute__((noinline, cold)) static void add_missed(void)
 {
-    if (__builtin_expect(missed, 0)) {
-        uint64_t before = begin_alone();
-        sonde_add(sonde_counter("io_uncounted_calls", ""), missed);
-        missed = 0;
-        end_alone(before);
-    }
+    uint64_t before = begin_alone();
+    sonde_add(sonde_counter("io_uncounted_calls", ""), missed);
+    missed = 0;
+    end_alone(before);
+}
+
+static inline void leave(void)
+{
+    if (__builtin_expect(missed, 0))
+        add_missed();
     busy = 0;
 }
 
-static void add_to_file(struct io_slot *slot, int fd, enum io_op op, double bytes, double seconds)
+static inline void add_to_file(struct io_slot *slot, int fd, enum io_op op, int64_t bytes,
+                               double seconds)
 {
     // Acquire: the file is complete.
     struct io_file *file = atomic_load_explicit(&slot->file, memory_order_acquire);
     if (file) {
-        add(&file->cells, op, 1, bytes, seconds);
+        add(&file->cells, op, 1, (double)bytes, seconds);
         return;
     }
     struct io_pending *p = &slot->pending;
-    add_amount(&p->calls[op], 1);
-    add_amount(&p->ns[op], (uint64_t)(seconds * NS_PER_S));
-    uint64_t moved = add_amount(&p->bytes[op], (uint64_t)bytes);
+    bool one_thread = has_one_thread();
+    add_amount(&p->calls[op], 1, one_thread);
+    add_amount(&p->ns[op], (uint64_t)(int64_t)(seconds * NS_PER_S), one_thread);
+    uint64_t moved = add_amount(&p->bytes[op], (uint64_t)bytes, one_thread);
+    if (__builtin_expect(moved < first_threshold, 1))
+        return;
     int count = atomic_load_explicit(&file_count, memory_order_relaxed);
-    if (__builtin_expect(count < IO_FILES_MAX && moved >= threshold(count), 0))
+    if (count < IO_FILES_MAX && moved >= threshold(count))
         give_series(slot, fd);
 }
 
-static void count(int fd, enum io_op op, int64_t bytes, double seconds)
+static inline void count(int fd, enum io_op op, int64_t bytes, double seconds)
 {
     struct io_slot *slot = slot_of(fd);
     if (!slot)
         return;
-    double moved = bytes > 0 ? (double)bytes : 0;
-    add(slot->mount, op, 1, moved, seconds);
+    int64_t moved = bytes > 0 ? bytes : 0;
+    add(slot->mount, op, 1, (double)moved, seconds);
     if (op < IO_MOVES)
         add_to_file(slot, fd, op, moved, seconds);
 }
@@ -458,22 +476,22 @@ void io_count(int fd, enum io_op op, int64_t bytes, uint64_t begin)
     if (!begin)
         return;
     double seconds = timing_seconds_since(begin);
-    int code = errno;
+    int *place = errno_place(), code = *place;
     if (enter()) {
         count(fd, op, bytes, seconds);
         leave();
     }
-    errno = code;
+    *place = code;
 }
 
 void io_count_untimed(int fd, enum io_op op, int64_t bytes)
 {
-    int code = errno;
+    int *place = errno_place(), code = *place;
     if (io_begin(fd) && enter()) {
         count(fd, op, bytes, 0);
         leave();
     }
-    errno = code;
+    *place = code;
 }
 
 // The number was free, so if its slot is in use, a function without a wrapper has closed it. The
@@ -482,7 +500,7 @@ void io_opened(int fd, uint64_t begin)
 {
     if (!begin || fd < 0 || fd >= IO_SLOTS)
         return;
-    uint64_t ns = (uint64_t)(timing_seconds_since(begin) * NS_PER_S);
+    uint64_t ns = (uint64_t)(int64_t)(timing_seconds_since(begin) * NS_PER_S);
     struct io_slot *slot = &io_slots[fd];
     if (atomic_load_explicit(&slot->state, memory_order_relaxed) != IO_UNKNOWN)
         io_forget(fd);
@@ -495,7 +513,7 @@ struct io_cells *io_forget(int fd)
     if (io_off || fd < 0 || fd >= IO_SLOTS)
         return NULL;
     struct io_slot *slot = &io_slots[fd];
-    int code = errno;
+    int *place = errno_place(), code = *place;
     struct io_cells *mount = NULL;
     // Acquire: the slot of a file has its mount.
     int state = atomic_load_explicit(&slot->state, memory_order_acquire);
@@ -514,7 +532,7 @@ struct io_cells *io_forget(int fd)
         // Release: a thread that finds the slot unknown also finds it without time and file.
         atomic_store_explicit(&slot->state, IO_UNKNOWN, memory_order_release);
     }
-    errno = code;
+    *place = code;
     return mount;
 }
 
@@ -523,12 +541,12 @@ void io_closed(struct io_cells *mount, uint64_t begin)
     if (!mount || !begin)
         return;
     double seconds = timing_seconds_since(begin);
-    int code = errno;
+    int *place = errno_place(), code = *place;
     if (enter()) {
         add(mount, IO_CLOSE, 1, 0, seconds);
         leave();
     }
-    errno = code;
+    *place = code;
 }
 
 void io_forget_range(unsigned from, unsigned to)
@@ -542,12 +560,12 @@ void io_learn(int fd, dev_t device, ino_t inode, mode_t mode)
 {
     if (io_knows(fd))
         return;
-    int code = errno;
+    int *place = errno_place(), code = *place;
     if (!busy && enter()) {
         classify(&io_slots[fd], fd, device, inode, mode);
         leave();
     }
-    errno = code;
+    *place = code;
 }
 
 // ---- the process
