@@ -10,7 +10,7 @@
 // So a descriptor counts from its first read or write on if it was inherited, duplicated, or opened
 // by a function without a wrapper.
 //
-// Cost of a call: two readings of the cycle counter (20 ns) and three cells of the file system (6
+// Cost of a call: two readings of the cycle counter (18 ns) and three cells of the file system (6
 // ns). A file with series of its own costs three more cells; any other file costs three atomic
 // additions (10 ns). A wrapper never changes errno.
 #ifndef SONDE_TRACE_IO_H
