@@ -14,28 +14,38 @@ import time
 
 BUILD = os.environ["SONDE_BUILD"]
 SECONDS = float(os.environ.get("SONDE_BENCH_SECONDS", "10"))
-STEPS = 50  # of each half of a pair
 
 
-def measure(width, batch):
-    """Yields the processor time of a step in µs, without watch() and with it."""
+def layers(torch, width):
+    nn = torch.nn
+    return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10))
+
+
+def digits(torch):
+    """The network of PyTorch's own example for handwritten digits."""
+    nn = torch.nn
+    return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(1),
+                         nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 10))
+
+
+def measure(torch, model, shape, batch, steps):
+    """Yields the processor time of a step in µs, without watch() and with it, of `steps` steps
+    each."""
     import sonde.integrations.torch
-    import torch
     from torch.utils.data import DataLoader, TensorDataset
 
-    torch.set_num_threads(1)
-    data = TensorDataset(torch.randn(STEPS * batch, width), torch.randn(STEPS * batch, 1))
-    model = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 1))
+    data = TensorDataset(torch.randn(steps * batch, *shape), torch.randint(10, (steps * batch,)))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    loss = torch.nn.CrossEntropyLoss()
     loader = DataLoader(data, batch_size=batch)
 
     def train():
         begun = time.process_time()
         for x, y in loader:
             optimizer.zero_grad()
-            (model(x) - y).square().mean().backward()
+            loss(model(x), y).backward()
             optimizer.step()
-        return (time.process_time() - begun) / STEPS * 1e6
+        return (time.process_time() - begun) / steps * 1e6
 
     def watched():
         with sonde.integrations.torch.watch(model, optimizer):
@@ -49,11 +59,15 @@ def measure(width, batch):
 
 
 def main():
-    for width, batch in ((16, 16), (1024, 16), (1024, 128)):
-        pairs = list(measure(width, batch))
+    import torch
+
+    torch.set_num_threads(1)
+    cases = {"width_16": (layers(torch, 16), (16,), 16, 50), "width_1024": (layers(torch, 1024), (1024,), 16, 50), "digits": (digits(torch), (1, 28, 28), 64, 5)}
+    for name, case in cases.items():
+        pairs = list(measure(torch, *case))
         bare = statistics.median(bare for bare, _ in pairs)
         added = statistics.median(watched - bare for bare, watched in pairs)
-        print(json.dumps({"bench": "python", "name": f"torch_step_width_{width}_batch_{batch}", "pairs": len(pairs), "step_us": round(bare, 1),
+        print(json.dumps({"bench": "python", "name": f"torch_step_{name}", "pairs": len(pairs), "step_us": round(bare, 1),
                           "added_us": round(added, 2), "added_percent": round(100 * added / bare, 2)}), flush=True)
 
 
