@@ -43,8 +43,8 @@ __all__ = [
     "SlowGPUDetector", "Telemetry", "Verdict", "Watch", "__version__", "annotate", "check", "config", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "peaks", "span", "stats",
 ]
 
-# A program that emits waits for nothing else, so all other names are imported at their first use:
-# with them, the import takes ten times as long.
+# All other names are imported at their first use: with them, the import would take ten times as
+# long, and a program that only emits does not need them.
 _MODULES = {
     "AnalysisClient": "_analysis",
     "AsyncAnalysisClient": "_analysis",
