@@ -211,14 +211,17 @@ static void put_short_group(struct group_writer *w, const struct point_record *p
     w->out->size = (size_t)(at - w->out->data);
 }
 
-// Writes a group of BLOCK_SUMMARY_MIN points or more. t and v have room for n.
-static bool put_long_group(struct group_writer *w, const struct point_record *points, uint32_t n,
-                           int64_t *t, double *v)
+// Writes a group of BLOCK_SUMMARY_MIN points or more. t and v have room for n points, up to
+// CODEC_VALUES_MAX. Returns 0, -EFBIG or -ENOMEM.
+static int put_long_group(struct group_writer *w, const struct point_record *points, uint32_t n,
+                          int64_t *t, double *v)
 {
     struct buf *out = w->out;
+    if (n > CODEC_VALUES_MAX)
+        return -EFBIG;
     if (!buf_reserve(out,
                      2 * codec_bound(n) + sizeof(struct group_head) + sizeof(struct group_summary)))
-        return false;
+        return -ENOMEM;
     put_entry(w, points->series);
     for (uint32_t i = 0; i < n; i++) {
         t[i] = points[i].t_ns;
@@ -235,21 +238,22 @@ static bool put_long_group(struct group_writer *w, const struct point_record *po
     memcpy(out->data + head_at, &head, sizeof head);
     struct group_summary s = {.nans = sum.nans, .values = block_summary(&sum, v, n)};
     memcpy(out->data + summary_at, &s, sizeof s);
-    return true;
+    return 0;
 }
 
-static bool put_groups(struct group_writer *w, const struct point_record *points, size_t count,
-                       int64_t *t, double *v)
+static int put_groups(struct group_writer *w, const struct point_record *points, size_t count,
+                      int64_t *t, double *v)
 {
     for (size_t i = 0; i < count;) {
         uint32_t n = 1;
         while (i + n < count && points[i + n].series == points[i].series)
             n++;
         if (n >= BLOCK_SUMMARY_MIN) {
-            if (!put_long_group(w, points + i, n, t, v))
-                return false;
+            int rc = put_long_group(w, points + i, n, t, v);
+            if (rc)
+                return rc;
         } else if (!buf_reserve(w->out, (count - i) * SHORT_POINT_BYTES_MAX)) {
-            return false;
+            return -ENOMEM;
         } else if (n == 1) {
             n = (uint32_t)put_single_groups(w, points + i, count - i);
         } else {
@@ -259,7 +263,7 @@ static bool put_groups(struct group_writer *w, const struct point_record *points
     }
     uint32_t end = (uint32_t)(w->out->size - w->data_at);
     memcpy(w->out->data + w->offsets_at + 4 * (size_t)w->count, &end, sizeof end);
-    return true;
+    return 0;
 }
 
 int block_put_points(struct buf *out, const struct block_source *source,
@@ -270,7 +274,7 @@ int block_put_points(struct buf *out, const struct block_source *source,
     h.rows = (uint32_t)count;
     h.values = count;
     int64_t first = INT64_MAX, last = INT64_MIN;
-    uint32_t before = ~points->series;
+    uint32_t before = count ? ~points->series : 0; // not the first series
     for (size_t i = 0; i < count; i++) {
         h.columns += points[i].series != before;
         before = points[i].series;
@@ -283,8 +287,8 @@ int block_put_points(struct buf *out, const struct block_source *source,
     size_t longest = count < CODEC_VALUES_MAX ? count : CODEC_VALUES_MAX;
     int64_t *t = malloc(longest * sizeof *t);
     double *v = malloc(longest * sizeof *v);
-    bool ok = t && v && buf_reserve(out, h.directory_bytes);
-    if (ok) {
+    int rc = t && v && buf_reserve(out, h.directory_bytes) ? 0 : -ENOMEM;
+    if (!rc) {
         memset(out->data + directory_at + h.directory_bytes - 8, 0, 8);
         out->size = directory_at + h.directory_bytes;
         struct group_writer w = {.out = out,
@@ -293,11 +297,11 @@ int block_put_points(struct buf *out, const struct block_source *source,
                                  .data_at = out->size,
                                  .first_ns = h.first_ns,
                                  .width = width_of(&h)};
-        ok = put_groups(&w, points, count, t, v);
+        rc = put_groups(&w, points, count, t, v);
     }
     free(t);
     free(v);
-    return ok ? block_end(out, start, &h) : -ENOMEM;
+    return rc ? rc : block_end(out, start, &h);
 }
 
 int block_put_events(struct buf *out, const struct block_source *source, struct str records,

@@ -32,8 +32,8 @@ int block_end(struct buf *out, size_t start, struct block_header *h);
 int block_put_set(struct buf *out, const struct block_source *source, const int64_t *t_ns,
                   uint32_t rows, const double *values, size_t stride, uint32_t columns);
 
-// Appends points sorted by series and time. Each pair (series, time) occurs once, and a series has
-// at most CODEC_VALUES_MAX points.
+// Appends points sorted by series and time. Each pair (series, time) occurs once. Returns 0,
+// -ENOMEM, or -EFBIG if a series has more than CODEC_VALUES_MAX points.
 int block_put_points(struct buf *out, const struct block_source *source,
                      const struct point_record *points, size_t count);
 
