@@ -33,7 +33,8 @@ def measure():
 def main():
     with tempfile.TemporaryDirectory(prefix="sb-") as folder:
         environment = os.environ | {"PYTHONPATH": f"{BUILD}/bindings/python", "TMPDIR": folder}
-        command = [f"{BUILD}/sonde", "run", "--quiet", "--no-record", "-l", "1", "--", sys.executable, __file__, "measure"]
+        command = [f"{BUILD}/sonde", "run", "--quiet", "--no-record", "-l", "1", "--",
+                   sys.executable, __file__, "measure"]
         sys.exit(subprocess.run(command, env=environment).returncode)
 
 

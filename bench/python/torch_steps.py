@@ -24,7 +24,8 @@ def layers(torch, width):
 def digits(torch):
     """The network of PyTorch's own example for handwritten digits."""
     nn = torch.nn
-    return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(1),
+    return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(),
+                         nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(1),
                          nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 10))
 
 
@@ -62,13 +63,18 @@ def main():
     import torch
 
     torch.set_num_threads(1)
-    cases = {"width_16": (layers(torch, 16), (16,), 16, 50), "width_1024": (layers(torch, 1024), (1024,), 16, 50), "digits": (digits(torch), (1, 28, 28), 64, 5)}
+    cases = {
+        "width_16": (layers(torch, 16), (16,), 16, 50),
+        "width_1024": (layers(torch, 1024), (1024,), 16, 50),
+        "digits": (digits(torch), (1, 28, 28), 64, 5),
+    }
     for name, case in cases.items():
         pairs = list(measure(torch, *case))
         bare = statistics.median(bare for bare, _ in pairs)
         added = statistics.median(watched - bare for bare, watched in pairs)
-        print(json.dumps({"bench": "python", "name": f"torch_step_{name}", "pairs": len(pairs), "step_us": round(bare, 1),
-                          "added_us": round(added, 2), "added_percent": round(100 * added / bare, 2)}), flush=True)
+        print(json.dumps({"bench": "python", "name": f"torch_step_{name}", "pairs": len(pairs),
+                          "step_us": round(bare, 1), "added_us": round(added, 2),
+                          "added_percent": round(100 * added / bare, 2)}), flush=True)
 
 
 if __name__ == "__main__":

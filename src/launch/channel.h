@@ -41,7 +41,7 @@ void channel_none(struct channel *c);
 
 // Adds text. Drops it after channel_finish, and if too much is waiting.
 void channel_add(struct channel *c, struct str text);
-// Sends what was added, now or later. Call it again when the pipe has room.
+// Sends the added text, as much as the pipe takes. Call it again when the pipe has room.
 void channel_flush(struct channel *c);
 static inline bool channel_waits(const struct channel *c) // whether text waits for room
 {

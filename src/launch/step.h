@@ -65,7 +65,7 @@ static inline bool step_is_shared(const struct step *s)
     return s->count > 1;
 }
 
-// Adds whole lines for all nodes. step_send sends what was added.
+// Adds whole lines for all nodes; step_send sends them.
 void step_add(struct step *s, const char *text);
 // Adds the line "KEY VALUE" for all nodes, or for one; without a value (NULL) it adds nothing.
 void step_tell(struct step *s, const char *key, const char *value);

@@ -63,20 +63,18 @@ struct io_slot {
 extern struct io_slot io_slots[IO_SLOTS];
 extern _Atomic bool io_off; // true: no call is recorded
 
+// Returns the state of a descriptor. While no call is recorded, none is a file.
+static inline int io_state(int fd)
+{
+    return io_off || fd < 0 || fd >= IO_SLOTS
+               ? IO_NO_FILE
+               : atomic_load_explicit(&io_slots[fd].state, memory_order_relaxed);
+}
+
 // Called before a call on a descriptor. Returns the time, or 0 if the call does not count.
 static inline uint64_t io_begin(int fd)
 {
-    if (io_off || fd < 0 || fd >= IO_SLOTS ||
-        atomic_load_explicit(&io_slots[fd].state, memory_order_relaxed) == IO_NO_FILE)
-        return 0;
-    return timing_now();
-}
-
-// True if nothing is to be learned about the descriptor: it is known, or does not count.
-static inline bool io_knows(int fd)
-{
-    return io_off || fd < 0 || fd >= IO_SLOTS ||
-           atomic_load_explicit(&io_slots[fd].state, memory_order_relaxed) != IO_UNKNOWN;
+    return io_state(fd) == IO_NO_FILE ? 0 : timing_now();
 }
 
 // Called before a call that opens a file.

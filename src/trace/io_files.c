@@ -558,7 +558,7 @@ void io_forget_range(unsigned from, unsigned to)
 
 void io_learn(int fd, dev_t device, ino_t inode, mode_t mode)
 {
-    if (io_knows(fd))
+    if (io_state(fd) != IO_UNKNOWN)
         return;
     int *place = errno_place(), code = *place;
     if (!busy && enter()) {

@@ -224,27 +224,20 @@ WRAPPER void closefrom(int from)
         next(from);
 }
 
-WRAPPER int fstat(int fd, struct stat *info)
-{
-    NEXT(fstat)
-    if (next && io_knows(fd))
-        return next(fd, info);
-    int result = next ? next(fd, info) : fstatat(fd, "", info, AT_EMPTY_PATH);
-    if (result == 0)
-        io_learn(fd, info->st_dev, info->st_ino, info->st_mode);
-    return result;
-}
-
-WRAPPER int fstat64(int fd, struct stat64 *info)
-{
-    NEXT(fstat64)
-    if (next && io_knows(fd))
-        return next(fd, info);
-    int result = next ? next(fd, info) : fstatat64(fd, "", info, AT_EMPTY_PATH);
-    if (result == 0)
-        io_learn(fd, info->st_dev, info->st_ino, info->st_mode);
-    return result;
-}
+// Calls on a descriptor whose kind is known are passed on by a jump.
+#define STATS(name, type, look_at)                                                 \
+    WRAPPER int name(int fd, struct type *info)                                    \
+    {                                                                              \
+        NEXT(name)                                                                 \
+        if (next && io_state(fd) != IO_UNKNOWN)                                    \
+            return next(fd, info);                                                 \
+        int result = next ? next(fd, info) : look_at(fd, "", info, AT_EMPTY_PATH); \
+        if (result == 0)                                                           \
+            io_learn(fd, info->st_dev, info->st_ino, info->st_mode);               \
+        return result;                                                             \
+    }
+STATS(fstat, stat, fstatat)
+STATS(fstat64, stat64, fstatat64)
 
 // ---- calls that end a program without running destructors
 

@@ -163,7 +163,8 @@ class SlurmSteps:
         self.hears(run, "node n3 is lost: signal 9 (Killed)")
         _, err = self.stop(run)
         self.assertEqual(run.returncode, 130, err)
-        until(lambda: not self.ours("n2") and not self.ours("n3"), lambda: f"the nodes have ended: {self.ours('n2')} {self.ours('n3')}")
+        until(lambda: not self.ours("n2") and not self.ours("n3"),
+              lambda: f"the nodes have ended: {self.ours('n2')} {self.ours('n3')}")
         for host in ("n2", "n3"):
             self.lab.run(host, "sonde", "run", "--no-record", "true")
 

@@ -257,7 +257,8 @@ class Extensions(unittest.TestCase):
     def test_names_are_imported_at_their_first_use(self):
         done = self.run_python("""if True:
             import sonde
-            names = sorted({*sonde.__all__, "collector", "detector", "integrations", "plot", "slow_gpu", "telemetry", "live"})
+            names = sorted({*sonde.__all__, "collector", "detector", "integrations", "plot",
+                            "slow_gpu", "telemetry", "live"})
             assert set(names) <= set(dir(sonde)), set(names) - set(dir(sonde))
             for name in names: assert getattr(sonde, name) is getattr(sonde, name), name
             assert sonde.log.__module__ == "sonde._log" and sonde.plot.__name__ == "sonde.plot"

@@ -322,8 +322,8 @@ static void a_node_ends_while_it_is_read(void **state)
     assert_int_equal(pthread_create(&thread, NULL, ask, &a), 0);
     NET_AWAIT(net_link_stats(links[1]).questions > 0);
     // Within a process, libfabric's shm reads the memory of a node directly, and crashes if the
-    // node releases it meanwhile. The suite cluster-fabric-shm has nodes in other processes that
-    // end while they are read.
+    // node releases it meanwhile. In the suite cluster-fabric-shm, nodes of other processes die
+    // while they are read (test_a_node_that_dies_in_a_dump).
     bool read_first = strcmp(transport, "fabric:shm") == 0;
     if (read_first)
         pthread_join(thread, NULL);
