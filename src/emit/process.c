@@ -44,7 +44,7 @@ static uint64_t change_signals(int how, uint64_t set)
     return before;
 }
 
-static struct emit_interrupts disable_interrupts(void)
+struct emit_interrupts emit_disable_interrupts(void)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
     struct emit_interrupts before;
@@ -56,7 +56,7 @@ static struct emit_interrupts disable_interrupts(void)
     return before;
 }
 
-static void restore_interrupts(struct emit_interrupts before)
+void emit_restore_interrupts(struct emit_interrupts before)
 {
     int unused;
     pthread_setcancelstate(before.cancel_state, &unused);
@@ -65,19 +65,19 @@ static void restore_interrupts(struct emit_interrupts before)
 
 void emit_lock(struct emit_process *p)
 {
-    struct emit_interrupts before = disable_interrupts();
+    struct emit_interrupts before = emit_disable_interrupts();
     pthread_mutex_lock(&p->lock);
     p->holder = before;
 }
 
 bool emit_trylock(struct emit_process *p)
 {
-    struct emit_interrupts before = disable_interrupts();
+    struct emit_interrupts before = emit_disable_interrupts();
     bool taken = pthread_mutex_trylock(&p->lock) == 0;
     if (taken)
         p->holder = before;
     else
-        restore_interrupts(before);
+        emit_restore_interrupts(before);
     return taken;
 }
 
@@ -85,7 +85,7 @@ void emit_unlock(struct emit_process *p)
 {
     struct emit_interrupts before = p->holder;
     pthread_mutex_unlock(&p->lock);
-    restore_interrupts(before);
+    emit_restore_interrupts(before);
 }
 
 void emit_say(const char *format, ...)
@@ -97,10 +97,9 @@ void emit_say(const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    // an application does not expect a cancellation within this library
-    struct emit_interrupts before = disable_interrupts();
+    struct emit_interrupts before = emit_disable_interrupts();
     log_line(LOG_WARNING, "%s", text);
-    restore_interrupts(before);
+    emit_restore_interrupts(before);
 }
 
 static struct ring *slot(const struct emit_process *p, uint32_t i)
@@ -206,7 +205,7 @@ static void forget_start(struct emit_process *p)
 // owner, and the data that it protects may be inconsistent.
 static void mend_after_fork(struct emit_process *p)
 {
-    struct emit_interrupts before = disable_interrupts();
+    struct emit_interrupts before = emit_disable_interrupts();
     uint8_t cleared = EMIT_MARK_CLEARED;
     if (atomic_compare_exchange_strong(p->mark, &cleared, EMIT_MARK_MENDING)) {
         bool on = atomic_load(&p->state) == EMIT_ON, taken = pthread_mutex_trylock(&p->lock) != 0;
@@ -224,7 +223,7 @@ static void mend_after_fork(struct emit_process *p)
     } else if (cleared == EMIT_MARK_MENDING) {
         syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 10000}, NULL);
     }
-    restore_interrupts(before);
+    emit_restore_interrupts(before);
 }
 
 // Takes the lock in any process that has a mark.
@@ -284,7 +283,7 @@ static bool watch_forks(void)
 {
     static _Atomic bool watched;
     struct emit_process *p = &emit_process;
-    struct emit_interrupts before = disable_interrupts();
+    struct emit_interrupts before = emit_disable_interrupts();
     if (!p->mark)
         make_mark(p);
     if (p->mark && !watched) {
@@ -292,7 +291,7 @@ static bool watch_forks(void)
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
         watched = true;
     }
-    restore_interrupts(before);
+    emit_restore_interrupts(before);
     return p->mark != NULL;
 }
 

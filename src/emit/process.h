@@ -123,6 +123,11 @@ static inline struct ring *emit_ring_if_needed(uint64_t points)
     return emit_ring(points);
 }
 
+// Blocks signals and cancellation of this thread, because an application expects neither within
+// this library. Calls may nest; each restores what it found.
+struct emit_interrupts emit_disable_interrupts(void);
+void emit_restore_interrupts(struct emit_interrupts before);
+
 // From segment.c: makes and maps a segment with the layout of the process. Returns 0, or a negative
 // errno with a message in e; *s is then empty. Lowers p->slots if address space or RLIMIT_FSIZE do
 // not allow more.

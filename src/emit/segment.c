@@ -68,12 +68,14 @@ static bool seal_segment(struct emit_segment *s)
 bool emit_reserve(const struct emit_file *f, size_t offset, size_t bytes)
 {
     int failed;
+    struct emit_interrupts before = emit_disable_interrupts(); // fallocate is a cancellation point
     do
         failed = emit_is_open(f) &&
                          fallocate(f->fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) != 0
                      ? errno
                      : 0;
     while (failed == EINTR);
+    emit_restore_interrupts(before);
     // EPERM: a filter of system calls, as in containers, forbids it
     return failed == 0 || failed == EOPNOTSUPP || failed == ENOSYS || failed == EPERM;
 }

@@ -10,6 +10,7 @@
 // not recorded; only their number is (io_uncounted_calls).
 #include "trace/bounds.h"
 #include "trace/counter.h"
+#include "trace/direct.h"
 #include "trace/io.h"
 #include "trace/spin.h"
 
@@ -124,16 +125,8 @@ __attribute__((noinline, cold)) static void define_op(struct io_cells *c, enum i
 
 // ---- the amounts of one opening
 
-// Whether the process has only ever had one thread: then nothing has to be atomic, which takes 5 ns
-// each time. Libraries without the variable (glibc before 2.32, musl) always say no.
-extern char __libc_single_threaded __attribute__((weak));
-
-static inline bool has_one_thread(void)
-{
-    return &__libc_single_threaded && __libc_single_threaded;
-}
-
-// Returns the sum.
+// Returns the sum. In a process with one thread nothing has to be atomic; an atomic addition takes 5
+// ns.
 static inline uint64_t add_amount(_Atomic uint64_t *to, uint64_t amount, bool one_thread)
 {
     if (!one_thread)
@@ -582,9 +575,14 @@ static void after_fork_in_child(void)
 
 __attribute__((constructor)) static void begin(void)
 {
+    static const char *const direct[] = {"read",   "pread",    "pread64", "write",
+                                         "pwrite", "pwrite64", "open",    "open64",
+                                         "openat", "openat64", "close",   NULL};
     io_off = trace_is_off();
-    if (!io_off)
-        pthread_atfork(NULL, NULL, after_fork_in_child);
+    if (io_off)
+        return;
+    direct_begin(direct);
+    pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
 __attribute__((destructor)) static void end(void)

@@ -9,12 +9,14 @@
 #define __NO_INLINE__ 1
 #endif
 
+#include "trace/direct.h"
 #include "trace/io.h"
 #include "trace/next.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -49,28 +51,30 @@ static bool has_mode(int flags)
         va_end(arguments);                  \
     }
 
-#define OPEN(name)                                     \
-    WRAPPER int name(const char *path, int flags, ...) \
-    {                                                  \
-        NEXT(name)                                     \
-        MODE(flags, mode)                              \
-        uint64_t begin = io_begin_open();              \
-        int fd = next(path, flags, mode);              \
-        io_opened(fd, begin);                          \
-        return fd;                                     \
+#define OPEN(name)                                                               \
+    WRAPPER int name(const char *path, int flags, ...)                           \
+    {                                                                            \
+        NEXT(name)                                                               \
+        MODE(flags, mode)                                                        \
+        uint64_t begin = io_begin_open();                                        \
+        int fd = direct_is_possible() ? direct_open(AT_FDCWD, path, flags, mode) \
+                                      : next(path, flags, mode);                 \
+        io_opened(fd, begin);                                                    \
+        return fd;                                                               \
     }
 OPEN(open)
 OPEN(open64)
 
-#define OPENAT(name)                                               \
-    WRAPPER int name(int folder, const char *path, int flags, ...) \
-    {                                                              \
-        NEXT(name)                                                 \
-        MODE(flags, mode)                                          \
-        uint64_t begin = io_begin_open();                          \
-        int fd = next(folder, path, flags, mode);                  \
-        io_opened(fd, begin);                                      \
-        return fd;                                                 \
+#define OPENAT(name)                                                           \
+    WRAPPER int name(int folder, const char *path, int flags, ...)             \
+    {                                                                          \
+        NEXT(name)                                                             \
+        MODE(flags, mode)                                                      \
+        uint64_t begin = io_begin_open();                                      \
+        int fd = direct_is_possible() ? direct_open(folder, path, flags, mode) \
+                                      : next(folder, path, flags, mode);       \
+        io_opened(fd, begin);                                                  \
+        return fd;                                                             \
     }
 OPENAT(openat)
 OPENAT(openat64)
@@ -104,22 +108,29 @@ OPENS(__openat64_2, (int folder, const char *path, int flags), (folder, path, fl
 
 // ---- reading and writing
 
-// A wrapper of a call on the descriptor `fd` that returns a number of bytes.
-#define MOVES(op, name, declared, passed) \
-    WRAPPER ssize_t name declared         \
-    {                                     \
-        NEXT(name)                        \
-        uint64_t begin = io_begin(fd);    \
-        if (!begin)                       \
-            return next passed;           \
-        ssize_t bytes = next passed;      \
-        io_count(fd, op, bytes, begin);   \
-        return bytes;                     \
+// A wrapper of a call on the descriptor `fd` that returns a number of bytes. `call` makes it.
+#define MOVES_BY(op, name, declared, passed, call) \
+    WRAPPER ssize_t name declared                  \
+    {                                              \
+        NEXT(name)                                 \
+        uint64_t begin = io_begin(fd);             \
+        if (!begin)                                \
+            return next passed;                    \
+        ssize_t bytes = call;                      \
+        io_count(fd, op, bytes, begin);            \
+        return bytes;                              \
     }
+#define MOVES(op, name, declared, passed) MOVES_BY(op, name, declared, passed, next passed)
+// `at` is 0 for calls without a position.
+#define MOVES_DIRECTLY(op, name, number, declared, passed, at) \
+    MOVES_BY(op, name, declared, passed,                       \
+             direct_is_possible() ? direct_moves(number, fd, data, size, at) : next passed)
 typedef const struct iovec parts;
-MOVES(IO_READ, read, (int fd, void *to, size_t size), (fd, to, size))
-MOVES(IO_READ, pread, (int fd, void *to, size_t size, off_t at), (fd, to, size, at))
-MOVES(IO_READ, pread64, (int fd, void *to, size_t size, off64_t at), (fd, to, size, at))
+MOVES_DIRECTLY(IO_READ, read, SYS_read, (int fd, void *data, size_t size), (fd, data, size), 0)
+MOVES_DIRECTLY(IO_READ, pread, SYS_pread64, (int fd, void *data, size_t size, off_t at),
+               (fd, data, size, at), at)
+MOVES_DIRECTLY(IO_READ, pread64, SYS_pread64, (int fd, void *data, size_t size, off64_t at),
+               (fd, data, size, at), at)
 MOVES(IO_READ, readv, (int fd, parts *to, int count), (fd, to, count))
 MOVES(IO_READ, preadv, (int fd, parts *to, int count, off_t at), (fd, to, count, at))
 MOVES(IO_READ, preadv64, (int fd, parts *to, int count, off64_t at), (fd, to, count, at))
@@ -127,9 +138,12 @@ MOVES(IO_READ, preadv2, (int fd, parts *to, int count, off_t at, int flags),
       (fd, to, count, at, flags))
 MOVES(IO_READ, preadv64v2, (int fd, parts *to, int count, off64_t at, int flags),
       (fd, to, count, at, flags))
-MOVES(IO_WRITE, write, (int fd, const void *from, size_t size), (fd, from, size))
-MOVES(IO_WRITE, pwrite, (int fd, const void *from, size_t size, off_t at), (fd, from, size, at))
-MOVES(IO_WRITE, pwrite64, (int fd, const void *from, size_t size, off64_t at), (fd, from, size, at))
+MOVES_DIRECTLY(IO_WRITE, write, SYS_write, (int fd, const void *data, size_t size),
+               (fd, data, size), 0)
+MOVES_DIRECTLY(IO_WRITE, pwrite, SYS_pwrite64, (int fd, const void *data, size_t size, off_t at),
+               (fd, data, size, at), at)
+MOVES_DIRECTLY(IO_WRITE, pwrite64, SYS_pwrite64,
+               (int fd, const void *data, size_t size, off64_t at), (fd, data, size, at), at)
 MOVES(IO_WRITE, writev, (int fd, parts *from, int count), (fd, from, count))
 MOVES(IO_WRITE, pwritev, (int fd, parts *from, int count, off_t at), (fd, from, count, at))
 MOVES(IO_WRITE, pwritev64, (int fd, parts *from, int count, off64_t at), (fd, from, count, at))
@@ -184,7 +198,7 @@ WRAPPER int close(int fd)
     NEXT(close)
     uint64_t begin = io_begin(fd);
     struct io_cells *mount = io_forget(fd);
-    int result = next(fd);
+    int result = direct_is_possible() ? direct_close(fd) : next(fd);
     io_closed(mount, begin);
     return result;
 }
@@ -238,6 +252,15 @@ WRAPPER void closefrom(int from)
     }
 STATS(fstat, stat, fstatat)
 STATS(fstat64, stat64, fstatat64)
+
+// ---- calls after which system calls cannot be made directly
+
+WRAPPER int pthread_cancel(pthread_t thread)
+{
+    NEXT(pthread_cancel)
+    direct_forbid();
+    return next(thread);
+}
 
 // ---- calls that end a program without running destructors
 

@@ -24,6 +24,32 @@ DONE = {
     "others": {"open": 1, "write": (2, 7), "read": (1, 3), "close": 2},
     "copies": {"open": 2, "write": (3, 200001), "read": (2, 100001), "close": 2},
 }
+# A library that counts calls of write, and a program that is linked with it.
+WRAPPER = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+int wrapped;
+ssize_t write(int fd, const void *data, size_t size)
+{
+    wrapped++;
+    return ((ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write"))(fd, data, size);
+}
+"""
+WRAPPED = """
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+extern int wrapped;
+int main(int argc, char **argv)
+{
+    int fd = open(argv[argc - 1], O_CREAT | O_WRONLY, 0600);
+    for (int i = 0; i < 10; i++)
+        write(fd, "abc", 3);
+    printf("%d calls\\n", wrapped);
+    return 0;
+}
+"""
 
 
 class Io(Traced):
@@ -80,6 +106,25 @@ class Io(Traced):
         handled = (self.work / "handled").stat().st_size
         self.assertGreaterEqual(handled, 3)
         self.assertEqual(self.sum("io_calls", op="write") + self.sum("io_uncounted_calls"), 1000 + handled)
+
+    def test_cancellation(self):
+        """A read ends a thread that is cancelled, as it does without tracing: also the only thread
+        of a program, which otherwise makes its system calls without libc."""
+        for what in ("cancelled", "cancelled_thread"):
+            self.trace("io", IO, self.work, what)
+            self.assertEqual((what, os.listdir(self.work)), (what, []))
+        self.assertEqual(self.sum("io_bytes", op="write"), 360000)
+
+    def test_wrappers_of_the_program_see_its_calls(self):
+        """A library of the program that wraps the same functions comes after sonde's, and sees
+        every call."""
+        (self.root / "wrapper.c").write_text(WRAPPER)
+        (self.root / "program.c").write_text(WRAPPED)
+        subprocess.run(["cc", "-shared", "-fPIC", "wrapper.c", "-o", "libwrapper.so", "-ldl"], cwd=self.root, check=True)
+        subprocess.run(["cc", "program.c", "-o", "program", "-L.", "-lwrapper", f"-Wl,-rpath,{self.root}"], cwd=self.root, check=True)
+        self.trace("io", self.root / "program", self.work / "file")
+        self.assertEqual(self.out, "10 calls\n")
+        self.assertEqual((self.sum("io_calls", op="write"), self.sum("io_bytes", op="write")), (10, 30))
 
     def test_many_files(self):
         """Large files get their own series, even if many small files come first. No call is

@@ -77,6 +77,7 @@ static const struct mode {
     {"as", mode_as},
     {"no_memory", mode_no_memory},
     {"cancels", mode_cancels},
+    {"pending", mode_pending},
     {"unsealed", mode_unsealed},
     {"threads", mode_threads},
     {"waves", mode_waves},

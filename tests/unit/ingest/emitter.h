@@ -89,6 +89,7 @@ int mode_tight(void);
 int mode_scribble(void);
 int mode_everything(void);
 int mode_cancels(void);
+int mode_pending(void);
 int mode_as(void);
 int mode_no_memory(void);
 int mode_unsealed(void);

@@ -413,6 +413,47 @@ int mode_cancels(void)
     return waitpid(pid, &status, 0) != pid || status != 0 || !after;
 }
 
+// Calls each function, with cells and a ring that grow several times.
+static void *thread_with_pending_cancellation(void *path)
+{
+    enum { METRICS = 3000, POINTS = 200000 };
+    int unused;
+    pthread_cancel(pthread_self());
+    sonde_connect(path, 1);
+    for (int i = 0; i < METRICS; i++) {
+        sonde_handle h = tagged("pending", "number", i, SONDE_COUNTER);
+        sonde_add(h, 1);
+        sonde_set(h, 1);
+    }
+    sonde_handle h = sonde_gauge("points", "");
+    sonde_handle group = sonde_group(&h, 1);
+    for (int i = 0; i < POINTS; i++) {
+        sonde_emit(h, i);
+        sonde_emit_group(group, (double[]){i});
+    }
+    sonde_span_begin("span");
+    sonde_annotate("note");
+    sonde_span_end();
+    sonde_config("key", "value");
+    sonde_gauge("not a name", "");
+    sonde_check((char[64]){0}, 64);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &unused);
+    return path;
+}
+
+// pending PATH: no function is a cancellation point, neither in a thread with a ring of its own nor
+// in one that adds to the common cells.
+int mode_pending(void)
+{
+    pthread_t t;
+    void *result;
+    sonde_emit(sonde_gauge("before", ""), 1);
+    if (pthread_create(&t, NULL, thread_with_pending_cancellation, arguments[0]) != 0)
+        return 1;
+    pthread_join(t, &result);
+    return result != arguments[0];
+}
+
 // as UID MODE …: drops privileges first
 int mode_as(void)
 {

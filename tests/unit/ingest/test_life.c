@@ -439,6 +439,21 @@ static void threads_are_cancelled(void **state)
     }
 }
 
+static void no_call_is_a_cancellation_point(void **state)
+{
+    (void)state;
+#ifdef __SANITIZE_THREAD__
+    skip(); // its wrappers of functions are cancellation points
+#endif
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "pending", n.path, NULL);
+    node_until_ended(&n, c);
+    assert_int_equal(c->status, 0);
+    node_close(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -459,6 +474,7 @@ int main(void)
         cmocka_unit_test(moves_to_another_agent),
         cmocka_unit_test(comes_back_to_a_full_queue),
         cmocka_unit_test(threads_are_cancelled),
+        cmocka_unit_test(no_call_is_a_cancellation_point),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
