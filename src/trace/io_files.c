@@ -125,8 +125,7 @@ __attribute__((noinline, cold)) static void define_op(struct io_cells *c, enum i
 
 // ---- the amounts of one opening
 
-// Returns the sum. In a process with one thread nothing has to be atomic; an atomic addition takes 5
-// ns.
+// Returns the sum. A process with one thread needs no atomic addition, which takes 5 ns.
 static inline uint64_t add_amount(_Atomic uint64_t *to, uint64_t amount, bool one_thread)
 {
     if (!one_thread)
