@@ -59,7 +59,7 @@ static struct file_id {
 static _Atomic int file_count;
 static struct io_cells other_files = {.name = "other", .is_file = true};
 static struct io_cells other_mounts = {.name = "other"};
-static atomic_flag adding = ATOMIC_FLAG_INIT;
+static spin adding;
 
 // `busy`: this thread is in the accounting. `missed`: number of calls that signal handlers made
 // meanwhile. `warm`: the thread has cells in libsonde.
@@ -567,7 +567,6 @@ static void after_fork_in_child(void)
 {
     int end = atomic_load_explicit(&slots_end, memory_order_relaxed);
     memset((void *)io_slots, 0, (size_t)end * sizeof *io_slots);
-    atomic_flag_clear(&adding);
     busy = missed = warm = 0;
     alone = 0;
 }

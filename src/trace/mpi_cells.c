@@ -40,7 +40,7 @@ struct mpi_comm {
 static struct mpi_comm comms[COMMS_MAX + 2];
 static struct mpi_comm *const no_comm = &comms[COMMS_MAX], *const other = &comms[COMMS_MAX + 1];
 static int comm_count;
-static atomic_flag adding = ATOMIC_FLAG_INIT;
+static spin adding;
 
 static _Atomic unsigned generation = 1;
 
@@ -156,8 +156,9 @@ static struct mpi_comm *comm_of_label(const char label[LABEL_BYTES])
         if (strcmp(comms[i].label, label) == 0)
             found = &comms[i];
     if (!found && comm_count < COMMS_MAX) {
-        found = &comms[comm_count++];
+        found = &comms[comm_count];
         memcpy(found->label, label, LABEL_BYTES);
+        comm_count++;
     }
     spin_unlock(&adding);
     return found ? found : other;

@@ -10,7 +10,7 @@
 _Static_assert(NAMES_SLOTS >= 2 * NAMES_MAX && (NAMES_SLOTS & (NAMES_SLOTS - 1)) == 0,
                "a search always ends");
 
-static atomic_flag adding = ATOMIC_FLAG_INIT;
+static spin adding;
 
 static size_t slot_of(const char *name, size_t size, const char *second)
 {

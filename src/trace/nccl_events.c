@@ -51,7 +51,7 @@ struct channel {
 struct operation {
     struct channel own;
     _Atomic int64_t begin; // ns of the monotonic clock; 0: the place is free
-    atomic_flag lock;
+    spin lock;
     bool enqueued;
     uint8_t channels, ended; // their number, and how many have ended
     struct cells *cells;
@@ -63,7 +63,7 @@ struct operation {
     struct channel parts[CHANNELS_MAX];
 };
 
-static atomic_flag adding = ATOMIC_FLAG_INIT;
+static spin adding;
 static struct communicator *communicators[COMMUNICATORS_MAX];
 static size_t communicator_count;
 static struct communicator other = {.label = "other"};
@@ -104,7 +104,7 @@ static int init(void **context, int *mask, const char *name, uint64_t hash, int 
         snprintf(label, sizeof label, "size-%d", ranks);
     snprintf(text, sizeof text, "%d", rank);
     spin_lock(&adding);
-    if (!uncounted) {
+    if (!untimed) {
         uncounted = counter_define("nccl_uncounted", "",
                                    "operations beyond those that can be on the way", NULL, 0);
         untimed =

@@ -21,7 +21,7 @@ static struct name_table
 
 static const struct ranges_tool tool = {&ranges, &marks, "nvtx_uncounted"};
 static bool off = true;
-static atomic_flag adding = ATOMIC_FLAG_INIT;
+static spin adding;
 static _Atomic(const char *) texts[TEXTS_MAX]; // NULL: free
 static unsigned texts_used;
 

@@ -64,7 +64,7 @@ static struct region regions[SLOTS], other_region;
 static unsigned region_count;
 static struct waits waits[THREADS_MAX + 1]; // the last one: "other"
 static sonde_handle uncounted;
-static atomic_flag defining = ATOMIC_FLAG_INIT;
+static spin defining;
 static _Atomic uint64_t last_serial;
 static __thread struct thread *self;
 

@@ -54,7 +54,7 @@ struct place {
 
 static const struct ranges_tool *tool;
 static sonde_handle uncounted;
-static atomic_flag adding = ATOMIC_FLAG_INIT;
+static spin adding;
 // The first one is that of calls without a domain, and has no name.
 static struct domain domains[DOMAINS_MAX];
 static struct place places[RANGES_PLACES];

@@ -1,20 +1,34 @@
 // spin.h - a lock for rare and short work: defining a series, adding a name.
+//
+// A forked child has a copy of each lock, and only one thread. A copy that another thread of the
+// parent held is free in the child. The data below it may be half changed, so whoever holds a lock
+// publishes what is complete last.
 #ifndef SONDE_TRACE_SPIN_H
 #define SONDE_TRACE_SPIN_H
 
 #include <sched.h>
 #include <stdatomic.h>
 
+// The process that holds the lock: spin_process then; 0: the lock is free.
+typedef _Atomic unsigned spin;
+
+extern spin spin_process; // 1 more than the number of forks up to this process
+
 // Acquire and release: the holder of the lock reads all that earlier holders have changed.
-static inline void spin_lock(atomic_flag *lock)
+static inline void spin_lock(spin *lock)
 {
-    while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire))
-        sched_yield();
+    unsigned ours = atomic_load_explicit(&spin_process, memory_order_relaxed);
+    for (unsigned holder = 0; !atomic_compare_exchange_weak_explicit(
+             lock, &holder, ours, memory_order_acquire, memory_order_relaxed);)
+        if (holder == ours) {
+            holder = 0;
+            sched_yield();
+        }
 }
 
-static inline void spin_unlock(atomic_flag *lock)
+static inline void spin_unlock(spin *lock)
 {
-    atomic_flag_clear_explicit(lock, memory_order_release);
+    atomic_store_explicit(lock, 0, memory_order_release);
 }
 
 #endif

@@ -4,9 +4,13 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { SIZE = 16 };
 
@@ -84,6 +88,39 @@ static int push_all_numbered(void)
     return 0;
 }
 
+static void *add_domains(void *end)
+{
+    while (!atomic_load((_Atomic bool *)end))
+        DOMAIN(make_domain, NVTX_DOMAIN_CREATE_A, "of a thread");
+    return NULL;
+}
+
+// Forks while another thread nearly always holds the lock of domains.
+static int fork_while_domains_are_added(void)
+{
+    _Atomic bool end = false;
+    pthread_t thread;
+    int ended = 0;
+    if (pthread_create(&thread, NULL, add_domains, &end) != 0)
+        return 1;
+    for (int i = 0; i < 200; i++) {
+        int status = 1;
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20); // ends a child that waits for the lock forever
+            DOMAIN(make_domain, NVTX_DOMAIN_CREATE_A, "of a child");
+            _exit(0);
+        }
+        ended += waitpid(child, &status, 0) == child && status == 0;
+        if (status != 0)
+            break;
+    }
+    atomic_store(&end, true);
+    pthread_join(thread, NULL);
+    printf("%d children ended\n", ended);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *file = getenv("NVTX_INJECTION64_PATH");
@@ -101,6 +138,8 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "numbered") == 0)
         return push_all_numbered();
+    if (argc > 1 && strcmp(argv[1], "forks") == 0)
+        return fork_while_domains_are_added();
     initialize(table_of); // as a second library with NVTX does
     check("an odd pop", CORE(pop_core, NVTX_RANGE_POP), -1);
     check("outer", CORE(push_text, NVTX_RANGE_PUSH_A, "outer"), 0);

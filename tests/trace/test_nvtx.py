@@ -54,6 +54,12 @@ class Nvtx(Traced):
         self.assertEqual(self.ranges(), {(name, None): n for name, n in expected.items()})
         self.assertEqual({span["name"] for span in self.spans()}, set(expected))
 
+    def test_forks_while_another_thread_adds_a_name(self):
+        """A forked child has a copy of a lock that a thread of its parent held, and does not wait
+        for it."""
+        self.trace("nvtx", CALLS, "forks")
+        self.assertEqual(self.out, "200 children ended\n")
+
     def test_the_python_package(self):
         """With the real NVTX, which the package nvtx contains."""
         venv = self.root / "venv"
