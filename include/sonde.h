@@ -21,8 +21,9 @@
 // All functions are thread-safe, and none is a cancellation point. None of them blocks, allocates
 // memory for a point, prints (unless SONDE_LOG is set) or ends the program. No call is needed at
 // exit; emitted points arrive even if the program is killed. If the agent cannot keep up, libsonde
-// drops the newest points and counts them. After fork() the child uses the same handles; exec()
-// starts anew. Do not call these functions from signal handlers.
+// drops the newest points and counts them. No function needs more than 8 KiB of stack. After fork()
+// the child uses the same handles; exec() starts anew. Do not call these functions from signal
+// handlers.
 #ifndef SONDE_H
 #define SONDE_H
 

@@ -112,8 +112,8 @@ static void refuse(struct emit_process *p, const char *what, const char *name, c
 
 bool emit_define_process(struct emit_process *p)
 {
+    static struct emit_tag_store text; // a thread may have little stack, and this one has the lock
     struct sonde_tag tags[SEGMENT_TAGS_MAX];
-    struct emit_tag_store text;
     unsigned refused = 0;
     p->process_tags = emit_tags_of_process(tags, &text, &refused);
     atomic_fetch_add_explicit(&p->header->refused, refused, memory_order_relaxed);

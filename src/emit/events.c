@@ -1,9 +1,10 @@
 // events.c - spans and annotations.
 //
-// Each slot has a stack with the open spans of its thread. The stack is in the program's own
-// memory, and is allocated at the first span. From it, the end of a span can write a complete
-// record. If the stack has no room (64 spans deep, or 64 KiB of tags), a span is not recorded. It
-// is counted, so that its end does not end another span.
+// Each slot has a stack with the open spans of its thread. It is in the program's own memory, and
+// is allocated at the first span or annotation. From it, the end of a span can write a complete
+// record. If it has no room (64 spans deep, or 64 KiB of tags), a span is not recorded. It is
+// counted, so that its end does not end another span. The texts of other records are encoded beside
+// it, because a thread's own stack may have only 16 KiB.
 #include "base/clock.h"
 #include "emit/ring.h"
 #include "emit/tags.h"
@@ -19,7 +20,8 @@ enum {
     DEPTH_MAX = 64,
     FRAME_FIXED = 24,
     TEXT_BYTES_MAX =
-        4 + SEGMENT_TEXT_MAX + SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 8
+        4 + SEGMENT_TEXT_MAX + SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 8,
+    TEXT_ROOM = (TEXT_BYTES_MAX + SEGMENT_PAGE - 1) / SEGMENT_PAGE * SEGMENT_PAGE,
 };
 
 // A frame of the stack: start, id, parent, text as in the record.
@@ -27,13 +29,14 @@ struct span_stack {
     uint32_t depth;
     uint32_t ends[DEPTH_MAX];
     char frames[STACK_BYTES - 4 - 4 * DEPTH_MAX];
+    char text[TEXT_ROOM]; // of a record that has no frame
 };
 
-_Static_assert(sizeof(struct span_stack) == STACK_BYTES, "whole pages");
+_Static_assert(sizeof(struct span_stack) == STACK_BYTES + TEXT_ROOM, "whole pages");
 
 // One for each slot. Only the thread that has the slot uses it.
 static struct {
-    struct span_stack *stack; // NULL: no span has begun in this slot
+    struct span_stack *stack; // NULL: this slot has had no span or annotation
     // number of spans begun while the stack was full or could not be allocated
     uint32_t unrecorded;
 } open_spans[SEGMENT_SLOTS_MAX];
@@ -51,7 +54,7 @@ static struct span_stack *stack_of(const struct ring *r)
     struct span_stack **stack = &open_spans[r->index].stack;
     if (!*stack) {
         void *fresh =
-            mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            mmap(NULL, sizeof **stack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         *stack = fresh == MAP_FAILED ? NULL : fresh;
     }
     return *stack;
@@ -115,6 +118,16 @@ static void put_event(enum segment_type type, unsigned flags, uint64_t start, ui
     emit_publish(r, head + bytes);
 }
 
+// Returns the place where the text of a record is encoded. NULL: there is no memory, and the record
+// is refused.
+static char *text_of(const struct ring *r)
+{
+    struct span_stack *s = stack_of(r);
+    if (!s)
+        refuse();
+    return s ? s->text : NULL;
+}
+
 static void span_begin(struct ring *r, const char *name, const struct sonde_tag *tags, size_t count)
 {
     uint64_t start = emit_time(r);
@@ -170,9 +183,9 @@ void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const str
                    size_t count)
 {
     struct ring *r = emit_ring_if_needed(1);
-    if (!r)
+    char *text = r ? text_of(r) : NULL;
+    if (!text)
         return;
-    char text[TEXT_BYTES_MAX];
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
     put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)start_ns, (uint64_t)end_ns, next_id(r),
               0, text, bytes);
@@ -182,7 +195,9 @@ static struct sonde_span span_open(struct ring *r, const char *name, int64_t sta
                                    const struct sonde_tag *tags, size_t count,
                                    const struct sonde_span *parent)
 {
-    char text[TEXT_BYTES_MAX];
+    char *text = text_of(r);
+    if (!text)
+        return (struct sonde_span){0};
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
     struct sonde_span span = {next_id(r), 0, start_ns, emit_process.header->pid};
     if (parent && parent->process == span.process)
@@ -223,7 +238,9 @@ void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_
         // it was opened before a fork, so the parent must close it
         span->process != emit_process.header->pid)
         return;
-    char text[TEXT_BYTES_MAX];
+    char *text = text_of(r);
+    if (!text)
+        return;
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
     put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)span->start_ns, (uint64_t)end_ns,
               span->id, span->parent, text, bytes);
@@ -232,9 +249,9 @@ void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_
 void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t count)
 {
     struct ring *r = emit_ring_if_needed(1);
-    if (!r)
+    char *encoded = r ? text_of(r) : NULL;
+    if (!encoded)
         return;
-    char encoded[TEXT_BYTES_MAX];
     size_t bytes = encode_text(encoded, text, SEGMENT_TEXT_MAX, tags, count);
     uint64_t now = emit_time(r);
     put_event(SEGMENT_NOTE, 0, now, now, 0, 0, encoded, bytes);

@@ -30,9 +30,9 @@
 
 enum {
     DIGITS_MAX = 20,
-    DISTANCE_MAX = 64,  // ancestors to check
-    ENTRY_MAX = 64,     // bytes of NAME=VALUE that are kept; our variables are shorter
-    PIECE_BYTES = 4096, // bytes of one read from an environment
+    DISTANCE_MAX = 64, // ancestors to check
+    ENTRY_MAX = 64,    // bytes of NAME=VALUE that are kept; our variables are shorter
+    PIECE_BYTES = 512, // of one read from an environment; a thread may have little stack
 };
 
 enum guard { RANK_PAIR, RANK_STEP, RANK_ALONE };

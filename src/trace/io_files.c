@@ -183,16 +183,22 @@ static bool look_at(int fd, struct stat *info)
 
 // ---- the names of files and file systems
 
+// Threads may have little stack, so long texts are static, below the lock.
+static char line_text[LINE_BYTES];
+
 // Finds the path of an open file, without the kernel's mark for a removed file. Of a long path it
 // keeps the end.
 static bool path_of(int fd, char path[PATH_BYTES + 1])
 {
     static const char removed[] = " (deleted)";
-    char link[64], whole[LINE_BYTES];
+    char link[64], *whole = line_text;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    long n = syscall(SYS_readlinkat, AT_FDCWD, link, whole, sizeof whole - 1);
-    if (n <= 0)
+    uint64_t before = begin_alone();
+    long n = syscall(SYS_readlinkat, AT_FDCWD, link, whole, sizeof line_text - 1);
+    if (n <= 0) {
+        end_alone(before);
         return false;
+    }
     size_t size = (size_t)n, mark = sizeof removed - 1;
     if (size > mark && memcmp(whole + size - mark, removed, mark) == 0)
         size -= mark;
@@ -202,6 +208,7 @@ static bool path_of(int fd, char path[PATH_BYTES + 1])
     while (skipped && ((unsigned char)whole[skipped] & 0xc0) == 0x80)
         skipped++;
     memcpy(path, whole + skipped, size - skipped + 1);
+    end_alone(before);
     return true;
 }
 
@@ -218,15 +225,15 @@ static void take_mount_line(char *line, const char *path, char *point, size_t po
         memcpy(point, field, size + 1);
 }
 
-// Uses system calls only, because the functions of libc are traced.
+// Uses system calls only, because the functions of libc are traced. The caller has the lock.
 static void find_mount_point(const char *path, char point[PATH_BYTES + 1])
 {
-    char text[LINE_BYTES];
+    char *text = line_text;
     size_t size = 0;
     point[0] = 0;
     long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
     while (fd >= 0) {
-        long n = syscall(SYS_read, fd, text + size, sizeof text - 1 - size);
+        long n = syscall(SYS_read, fd, text + size, sizeof line_text - 1 - size);
         if (n <= 0)
             break;
         size += (size_t)n;
@@ -239,7 +246,7 @@ static void find_mount_point(const char *path, char point[PATH_BYTES + 1])
         }
         size = (size_t)(text + size - line);
         memmove(text, line, size + 1);
-        if (size == sizeof text - 1)
+        if (size == sizeof line_text - 1)
             size = 0; // the line is longer than the buffer, and its beginning is lost
     }
     if (fd >= 0)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -89,6 +90,18 @@ static void threads(void)
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(all[i], NULL);
+}
+
+// The first traced calls of a thread that has as little stack as there is. Calls: open 1, write
+// 1,000 (256,000 bytes), read 1,000 (100,000), close 1.
+static void little_stack(void)
+{
+    pthread_t thread;
+    pthread_attr_t least;
+    pthread_attr_init(&least);
+    CHECK(pthread_attr_setstacksize(&least, (size_t)PTHREAD_STACK_MIN) == 0);
+    CHECK(pthread_create(&thread, &least, one_thread, "little_stack") == 0);
+    pthread_join(thread, NULL);
 }
 
 // Calls of the parent: open 1, write 1 (10 bytes); of each of 3 children: write 2 (70,010), close
@@ -248,11 +261,17 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } all[] = {{"posix", posix},         {"standard", standard},
-               {"threads", threads},     {"forks", forks},
-               {"others", others},       {"copies", copies},
-               {"signals", signals},     {"interrupted", interrupted},
-               {"cancelled", cancelled}, {"cancelled_thread", cancelled_thread}};
+    } all[] = {{"posix", posix},
+               {"standard", standard},
+               {"threads", threads},
+               {"little_stack", little_stack},
+               {"forks", forks},
+               {"others", others},
+               {"copies", copies},
+               {"signals", signals},
+               {"interrupted", interrupted},
+               {"cancelled", cancelled},
+               {"cancelled_thread", cancelled_thread}};
     CHECK(argc == 3 && chdir(argv[1]) == 0);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].name, argv[2]) == 0)

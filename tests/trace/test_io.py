@@ -20,6 +20,7 @@ DONE = {
     "posix": {"open": 1, "write": (4, 360000), "read": (6, 200100), "sync": 2, "close": 1},
     "standard": {"open": 2, "write": (6, 1034), "read": (6, 1022), "sync": 1, "close": 2},
     "threads": {"open": 8, "write": (8000, 2048000), "read": (8000, 800000), "close": 8},
+    "little_stack": {"open": 1, "write": (1000, 256000), "read": (1000, 100000), "close": 1},
     "forks": {"open": 1, "write": (8, 210045), "close": 4},
     "others": {"open": 1, "write": (2, 7), "read": (1, 3), "close": 2},
     "copies": {"open": 2, "write": (3, 200001), "read": (2, 100001), "close": 2},
@@ -82,6 +83,9 @@ class Io(Traced):
 
     def test_threads(self):
         self.check("threads", {f"thread-{i}": {"write": (1000, 256000), "read": (1000, 100000)} for i in range(8)})
+
+    def test_little_stack(self):
+        self.check("little_stack", {"little_stack": {"write": (1000, 256000), "read": (1000, 100000)}})
 
     def test_forks(self):
         """The parent's own 15 bytes are below the threshold, so they count for "other"."""

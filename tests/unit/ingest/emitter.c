@@ -78,6 +78,7 @@ static const struct mode {
     {"no_memory", mode_no_memory},
     {"cancels", mode_cancels},
     {"pending", mode_pending},
+    {"little_stack", mode_little_stack},
     {"unsealed", mode_unsealed},
     {"threads", mode_threads},
     {"waves", mode_waves},

@@ -90,6 +90,7 @@ int mode_scribble(void);
 int mode_everything(void);
 int mode_cancels(void);
 int mode_pending(void);
+int mode_little_stack(void);
 int mode_as(void);
 int mode_no_memory(void);
 int mode_unsealed(void);

@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 // limits: names, tags and texts at and above their limits; prints handles as 0 or 1
@@ -452,6 +453,105 @@ int mode_pending(void)
         return 1;
     pthread_join(t, &result);
     return result != arguments[0];
+}
+
+// little_stack PATH: prints how many bytes of stack the functions need, at most. They run on a
+// stack of their own, which is painted before.
+enum { STACK_BYTES = 256 << 10, PAINT = 0xa5 };
+static unsigned char *stack;
+static ucontext_t here, there;
+static char long_text[SEGMENT_TEXT_MAX + 100], long_value[SEGMENT_VALUE_MAX + 1];
+
+static void start_libsonde(void)
+{
+    sonde_connect(arguments[0], 1);
+}
+
+static void use_metrics(void)
+{
+    sonde_handle h = tagged("little", "key", 1, SONDE_GAUGE);
+    struct sonde_tag tags[SEGMENT_TAGS_MAX];
+    for (int i = 0; i < SEGMENT_TAGS_MAX; i++)
+        tags[i] = (struct sonde_tag){(const char *[]){"a", "b", "c", "d", "e", "f", "g", "h", "i",
+                                                      "j", "k", "l", "m", "n", "o", "p"}[i],
+                                     long_value};
+    struct sonde_metric m = {.name = "many_tags", .help = long_text, .tags = tags, .tag_count = 12};
+    sonde_emit(sonde_define(&m), 1);
+    m.tag_count = SEGMENT_TAGS_MAX + 1; // too many
+    sonde_define(&m);
+    for (int i = 0; i < 3; i++) {
+        sonde_emit(h, i);
+        sonde_add(h, i);
+        sonde_set(h, i);
+    }
+    sonde_emit_group(sonde_group(&h, 1), (double[]){1});
+    sonde_check((char[64]){0}, 64);
+    sonde_dropped();
+}
+
+static void use_events(void)
+{
+    const struct sonde_tag tags[] = {{"key", long_value}, {"other", long_value}};
+    sonde_span_begin("span", "key", long_value, "number", "2");
+    sonde_span_end();
+    sonde_span_at("span", 1, 2, tags, 2);
+    struct sonde_span span = sonde_span_open("span", tags, 2, NULL);
+    sonde_span_close(&span, "span", tags, 2);
+    sonde_annotate("note", "key", long_value);
+    sonde_annotate(long_text);
+    sonde_config("key", long_value, "other", "value", "third", long_value);
+}
+
+static void print_stack(const char *name)
+{
+    size_t untouched = 0;
+    while (stack[untouched] == PAINT)
+        untouched++;
+    printf("%s=%zu\n", name, STACK_BYTES - untouched);
+    fflush(stdout);
+}
+
+static void fork_on_it(void)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        sonde_emit(sonde_gauge("child", ""), 1);
+        print_stack("child");
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+}
+
+static void on_a_painted_stack(const char *name, void (*run)(void))
+{
+    memset(stack, PAINT, STACK_BYTES);
+    getcontext(&there);
+    there.uc_stack.ss_sp = stack;
+    there.uc_stack.ss_size = STACK_BYTES;
+    there.uc_link = &here;
+    makecontext(&there, run, 0);
+    swapcontext(&here, &there);
+    print_stack(name);
+}
+
+int mode_little_stack(void)
+{
+    stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack == MAP_FAILED)
+        return 1;
+    memset(long_text, 'x', sizeof long_text - 1);
+    memset(long_value, 'v', sizeof long_value - 1);
+    setenv("SONDE_TAGS", "site=here,room=2", 1);
+    setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+    setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+    setenv("PMI_RANK", "2", 1);
+    setenv("PMI_SIZE", "4", 1); // libsonde looks for the launcher that is nearer
+    on_a_painted_stack("start", start_libsonde);
+    on_a_painted_stack("metrics", use_metrics);
+    on_a_painted_stack("events", use_events);
+    on_a_painted_stack("fork", fork_on_it);
+    return 0;
 }
 
 // as UID MODE …: drops privileges first

@@ -454,6 +454,26 @@ static void no_call_is_a_cancellation_point(void **state)
     node_close(&n);
 }
 
+// Some runtimes give their tasks a stack of 16 KiB. A function that needs more ends the program, or
+// overwrites other memory.
+static void little_stack_is_needed(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+    skip(); // functions are larger then
+#endif
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "little_stack", n.path, NULL);
+    node_until_ended(&n, c);
+    assert_int_equal(c->status, 0);
+    static const char *const all[] = {"start", "metrics", "events", "fork", "child"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        assert_in_range(child_number(c, all[i]), 1, 8192);
+    node_close(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +495,7 @@ int main(void)
         cmocka_unit_test(comes_back_to_a_full_queue),
         cmocka_unit_test(threads_are_cancelled),
         cmocka_unit_test(no_call_is_a_cancellation_point),
+        cmocka_unit_test(little_stack_is_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
