@@ -103,6 +103,11 @@ void io_closed(struct io_cells *mount, uint64_t begin);
 // process ends or becomes another program.
 void io_forget_range(unsigned from, unsigned to);
 
+// Called before a jump to another place in the program, and before the process ends. If a signal
+// handler does this, its thread never returns to the accounting that the signal interrupted. So the
+// interrupted call is uncounted, and the thread's further calls count.
+void io_abandon(void);
+
 // Called after the program itself has called fstat, with what it says.
 void io_learn(int fd, dev_t device, ino_t inode, mode_t mode);
 

@@ -7,7 +7,8 @@
 // and at the end of the process.
 //
 // A signal handler may interrupt this accounting in its own thread. The handler's calls are then
-// not recorded; only their number is (io_uncounted_calls).
+// not recorded; only their number is (io_uncounted_calls). If the handler never returns, the
+// interrupted call is uncounted, too.
 #include "trace/bounds.h"
 #include "trace/counter.h"
 #include "trace/direct.h"
@@ -438,6 +439,16 @@ static inline void leave(void)
     busy = 0;
 }
 
+void io_abandon(void)
+{
+    if (!busy || alone) // alone: signals are blocked, so this is no signal handler
+        return;
+    busy = 0;
+    missed = missed + 1;
+    if (enter())
+        leave();
+}
+
 static inline void add_to_file(struct io_slot *slot, int fd, enum io_op op, int64_t bytes,
                                double seconds)
 {
@@ -592,5 +603,6 @@ __attribute__((constructor)) static void begin(void)
 
 __attribute__((destructor)) static void end(void)
 {
+    io_abandon();
     io_forget_range(0, IO_SLOTS);
 }

@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -262,11 +263,28 @@ WRAPPER int pthread_cancel(pthread_t thread)
     return next(thread);
 }
 
+// ---- jumps, by which a signal handler may leave the accounting
+
+#define JUMPS(name)                                                    \
+    WRAPPER __attribute__((noreturn)) void name(jmp_buf to, int value) \
+    {                                                                  \
+        NEXT(name)                                                     \
+        io_abandon();                                                  \
+        next(to, value);                                               \
+        __builtin_unreachable();                                       \
+    }
+void __longjmp_chk(jmp_buf to, int value); // programs that were compiled with _FORTIFY_SOURCE
+JUMPS(longjmp)
+JUMPS(_longjmp)
+JUMPS(siglongjmp)
+JUMPS(__longjmp_chk)
+
 // ---- calls that end a program without running destructors
 
 WRAPPER void _exit(int code)
 {
     NEXT(_exit)
+    io_abandon();
     io_forget_range(0, UINT_MAX);
     next(code);
     __builtin_unreachable();

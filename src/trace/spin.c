@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-spin spin_process = 1;
+_Atomic unsigned spin_process = 1;
 
 static void after_fork_in_child(void)
 {

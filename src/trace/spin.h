@@ -12,7 +12,7 @@
 // The process that holds the lock: spin_process then; 0: the lock is free.
 typedef _Atomic unsigned spin;
 
-extern spin spin_process; // 1 more than the number of forks up to this process
+extern _Atomic unsigned spin_process; // 1 more than the number of forks up to this process
 
 // Acquire and release: the holder of the lock reads all that earlier holders have changed.
 static inline void spin_lock(spin *lock)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -217,6 +218,30 @@ static void interrupted(void)
     CHECK(close(fd) == 0 && close(signal_fd) == 0);
 }
 
+static sigjmp_buf before_the_call;
+
+static void jumps_away(int number)
+{
+    (void)number;
+    siglongjmp(before_the_call, 1);
+}
+
+// A signal handler leaves the accounting of the first write by a jump. Calls: write 11 (110 bytes).
+static void jumped(void)
+{
+    int fd = open("jumped", O_CREAT | O_WRONLY | O_TRUNC, 0600);
+    signal(SIGUSR1, jumps_away);
+    interrupting = true;
+    if (!sigsetjmp(before_the_call, 1)) {
+        write(fd, data, 10);
+        CHECK(0); // the handler has not run
+    }
+    interrupting = false;
+    for (int i = 0; i < 10; i++)
+        CHECK(write(fd, data, 10) == 10);
+    CHECK(close(fd) == 0);
+}
+
 static void is_cancelled(void *file)
 {
     CHECK(unlink(file) == 0);
@@ -270,6 +295,7 @@ int main(int argc, char **argv)
                {"copies", copies},
                {"signals", signals},
                {"interrupted", interrupted},
+               {"jumped", jumped},
                {"cancelled", cancelled},
                {"cancelled_thread", cancelled_thread}};
     CHECK(argc == 3 && chdir(argv[1]) == 0);

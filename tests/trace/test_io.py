@@ -111,6 +111,12 @@ class Io(Traced):
         self.assertGreaterEqual(handled, 3)
         self.assertEqual(self.sum("io_calls", op="write") + self.sum("io_uncounted_calls"), 1000 + handled)
 
+    def test_a_signal_handler_that_jumps_away(self):
+        """The interrupted call is uncounted. All further calls count."""
+        self.trace("io", IO, self.work, "jumped")
+        self.assertEqual((self.work / "jumped").stat().st_size, 110)
+        self.assertEqual((self.sum("io_calls", op="write"), self.sum("io_uncounted_calls")), (10, 1))
+
     def test_cancellation(self):
         """A read ends a thread that is cancelled, as it does without tracing: also the only thread
         of a program, which otherwise makes its system calls without libc."""
