@@ -50,7 +50,7 @@ static __thread struct {
     int size;
     struct mpi_comm *comm;
 } cache[CACHE_SLOTS];
-static __thread bool inside;
+static __thread uintptr_t inside; // the frame of the call that the thread is in; 0: none
 
 static _Atomic bool off = true;
 
@@ -219,13 +219,17 @@ double mpi_received_bytes(const void *status, word type)
 
 // ---- calls
 
+// A call within another one has its frame further down the stack. A frame that is not further down
+// says that the other call never returned: an error handler of the program has left it by a jump or
+// an exception.
 bool mpi_begin(void)
 {
-    if (off || inside)
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if (off || here < inside)
         return false;
     if (__builtin_expect(!library.type_size, 0))
         find_library();
-    inside = true;
+    inside = here;
     return true;
 }
 
@@ -280,5 +284,5 @@ void mpi_end(enum mpi_op op, word comm, int result, double bytes, uint64_t begin
         if (bytes > 0)
             sonde_add(c->ops[op].bytes, bytes);
     }
-    inside = false;
+    inside = 0;
 }

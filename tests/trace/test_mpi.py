@@ -28,6 +28,32 @@ ALL = {
 }
 PING_PONG = [{("world", "send"): (10, 8000), ("world", "recv"): (10, 4000)}, {("world", "send"): (10, 4000), ("world", "recv"): (10, 8000)}, {}, {}]
 EXPECTED = [ALL | PING_PONG[rank] | {("world", "allgatherv"): (1, 4 * (rank + 1))} for rank in range(RANKS)]
+JUMPS = """
+#include <mpi.h>
+#include <setjmp.h>
+#include <stdio.h>
+static jmp_buf before;
+static void jump(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm, (void)code;
+    longjmp(before, 1);
+}
+int main(int argc, char **argv)
+{
+    MPI_Errhandler handler;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_create_errhandler(jump, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    if (!setjmp(before))
+        MPI_Send(&argc, 1, MPI_INT, 7, 0, MPI_COMM_SELF);
+    else
+        printf("failed\\n");
+    for (int i = 0; i < 5; i++)
+        MPI_Barrier(MPI_COMM_SELF);
+    MPI_Finalize();
+    return 0;
+}
+"""
 
 
 class Mpi(Traced):
@@ -75,6 +101,20 @@ class Mpi(Traced):
 
     def test_mpich(self):
         self.check_c("mpich")
+
+    def test_an_error_handler_that_jumps_away(self):
+        """The call that never returns does not count; all further calls do."""
+        source = self.root / "jumps.c"
+        source.write_text(JUMPS)
+        found = 0
+        for mpi in MPIS:
+            program = self.compile(f"mpicc.{mpi}", source)
+            if program:
+                self.trace("mpi", *MPIS[mpi], "-n", 1, program)
+                self.assertEqual((mpi, self.out, self.sum("mpi_calls")), (mpi, "failed\n", 5))
+                found += 1
+        if not found:
+            self.skipTest("no MPI")
 
     def test_with_io(self):
         """With both libraries, the report names the late rank and the largest file."""
