@@ -17,9 +17,7 @@ void direct_begin(const char *const names[])
     for (int i = 0; names[i] && all; i++)
         all = dlsym(RTLD_NEXT, names[i]) == dlsym(libc, names[i]);
     dlclose(libc);
-    if (!all)
-        return;
-    atomic_store_explicit(&direct_is_allowed, true, memory_order_relaxed);
+    atomic_store_explicit(&direct_is_allowed, all, memory_order_relaxed);
 }
 
 #endif

@@ -103,6 +103,9 @@ void io_closed(struct io_cells *mount, uint64_t begin);
 // process ends or becomes another program.
 void io_forget_range(unsigned from, unsigned to);
 
+// The functions whose wrappers make the system call themselves. NULL ends the list.
+extern const char *const io_direct[];
+
 // Called before a jump to another place in the program, and before the process ends. If a signal
 // handler does this, its thread never returns to the accounting that the signal interrupted. So the
 // interrupted call is uncounted, and the thread's further calls count.

@@ -591,13 +591,10 @@ static void after_fork_in_child(void)
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const direct[] = {"read",   "pread",    "pread64", "write",
-                                         "pwrite", "pwrite64", "open",    "open64",
-                                         "openat", "openat64", "close",   NULL};
     io_off = trace_is_off();
     if (io_off)
         return;
-    direct_begin(direct);
+    direct_begin(io_direct);
     pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 

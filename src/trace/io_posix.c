@@ -35,6 +35,9 @@ void closefrom(int from);
 #define WRAPPER __attribute__((visibility("default")))
 // clang-format on
 
+const char *const io_direct[] = {"open",    "open64", "openat", "openat64", "read",  "pread",
+                                 "pread64", "write",  "pwrite", "pwrite64", "close", NULL};
+
 // ---- opening
 
 static bool has_mode(int flags)

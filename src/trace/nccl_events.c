@@ -104,7 +104,7 @@ static int init(void **context, int *mask, const char *name, uint64_t hash, int 
         snprintf(label, sizeof label, "size-%d", ranks);
     snprintf(text, sizeof text, "%d", rank);
     spin_lock(&adding);
-    if (!untimed) {
+    if (!untimed) { // it is set last
         uncounted = counter_define("nccl_uncounted", "",
                                    "operations beyond those that can be on the way", NULL, 0);
         untimed =

@@ -1,8 +1,8 @@
 // spin.h - a lock for rare and short work: defining a series, adding a name.
 //
-// A forked child has a copy of each lock, and only one thread. A copy that another thread of the
-// parent held is free in the child. The data below it may be half changed, so whoever holds a lock
-// publishes what is complete last.
+// A forked child has a copy of each lock, and only one thread. If another thread of the parent held
+// a lock, the copy is free in the child, although this thread may have stopped in the middle of an
+// entry. So the holder of a lock first completes an entry, and then makes it visible.
 #ifndef SONDE_TRACE_SPIN_H
 #define SONDE_TRACE_SPIN_H
 

@@ -130,8 +130,10 @@ class Io(Traced):
         every call."""
         (self.root / "wrapper.c").write_text(WRAPPER)
         (self.root / "program.c").write_text(WRAPPED)
-        subprocess.run(["cc", "-shared", "-fPIC", "wrapper.c", "-o", "libwrapper.so", "-ldl"], cwd=self.root, check=True)
-        subprocess.run(["cc", "program.c", "-o", "program", "-L.", "-lwrapper", f"-Wl,-rpath,{self.root}"], cwd=self.root, check=True)
+        library = ["-shared", "-fPIC", "wrapper.c", "-o", "libwrapper.so", "-ldl"]
+        program = ["program.c", "-o", "program", "-L.", "-lwrapper", f"-Wl,-rpath,{self.root}"]
+        for options in (library, program):
+            subprocess.run(["cc", *options], cwd=self.root, check=True)
         self.trace("io", self.root / "program", self.work / "file")
         self.assertEqual(self.out, "10 calls\n")
         self.assertEqual((self.sum("io_calls", op="write"), self.sum("io_bytes", op="write")), (10, 30))

@@ -414,62 +414,14 @@ int mode_cancels(void)
     return waitpid(pid, &status, 0) != pid || status != 0 || !after;
 }
 
-// Calls each function, with cells and a ring that grow several times.
-static void *thread_with_pending_cancellation(void *path)
-{
-    enum { METRICS = 3000, POINTS = 200000 };
-    int unused;
-    pthread_cancel(pthread_self());
-    sonde_connect(path, 1);
-    for (int i = 0; i < METRICS; i++) {
-        sonde_handle h = tagged("pending", "number", i, SONDE_COUNTER);
-        sonde_add(h, 1);
-        sonde_set(h, 1);
-    }
-    sonde_handle h = sonde_gauge("points", "");
-    sonde_handle group = sonde_group(&h, 1);
-    for (int i = 0; i < POINTS; i++) {
-        sonde_emit(h, i);
-        sonde_emit_group(group, (double[]){i});
-    }
-    sonde_span_begin("span");
-    sonde_annotate("note");
-    sonde_span_end();
-    sonde_config("key", "value");
-    sonde_gauge("not a name", "");
-    sonde_check((char[64]){0}, 64);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &unused);
-    return path;
-}
-
-// pending PATH: no function is a cancellation point, neither in a thread with a ring of its own nor
-// in one that adds to the common cells.
-int mode_pending(void)
-{
-    pthread_t t;
-    void *result;
-    sonde_emit(sonde_gauge("before", ""), 1);
-    if (pthread_create(&t, NULL, thread_with_pending_cancellation, arguments[0]) != 0)
-        return 1;
-    pthread_join(t, &result);
-    return result != arguments[0];
-}
-
-// little_stack PATH: prints how many bytes of stack the functions need, at most. They run on a
-// stack of their own, which is painted before.
-enum { STACK_BYTES = 256 << 10, PAINT = 0xa5 };
-static unsigned char *stack;
-static ucontext_t here, there;
+// The two call each function, with texts and tags at their limits and beyond.
 static char long_text[SEGMENT_TEXT_MAX + 100], long_value[SEGMENT_VALUE_MAX + 1];
-
-static void start_libsonde(void)
-{
-    sonde_connect(arguments[0], 1);
-}
 
 static void use_metrics(void)
 {
-    sonde_handle h = tagged("little", "key", 1, SONDE_GAUGE);
+    memset(long_text, 'x', sizeof long_text - 1);
+    memset(long_value, 'v', sizeof long_value - 1);
+    sonde_handle h = tagged("each_function", "key", 1, SONDE_GAUGE);
     struct sonde_tag tags[SEGMENT_TAGS_MAX];
     for (int i = 0; i < SEGMENT_TAGS_MAX; i++)
         tags[i] = (struct sonde_tag){(const char *[]){"a", "b", "c", "d", "e", "f", "g", "h", "i",
@@ -500,6 +452,54 @@ static void use_events(void)
     sonde_annotate("note", "key", long_value);
     sonde_annotate(long_text);
     sonde_config("key", long_value, "other", "value", "third", long_value);
+}
+
+// Calls each function, with cells and a ring that grow several times.
+static void *thread_with_pending_cancellation(void *path)
+{
+    enum { METRICS = 3000, POINTS = 200000 };
+    int unused;
+    pthread_cancel(pthread_self());
+    sonde_connect(path, 1);
+    for (int i = 0; i < METRICS; i++) {
+        sonde_handle h = tagged("pending", "number", i, SONDE_COUNTER);
+        sonde_add(h, 1);
+        sonde_set(h, 1);
+    }
+    sonde_handle h = sonde_gauge("points", "");
+    sonde_handle group = sonde_group(&h, 1);
+    for (int i = 0; i < POINTS; i++) {
+        sonde_emit(h, i);
+        sonde_emit_group(group, (double[]){i});
+    }
+    sonde_gauge("not a name", "");
+    use_metrics();
+    use_events();
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &unused);
+    return path;
+}
+
+// pending PATH: no function is a cancellation point.
+int mode_pending(void)
+{
+    pthread_t t;
+    void *result;
+    sonde_emit(sonde_gauge("before", ""), 1);
+    if (pthread_create(&t, NULL, thread_with_pending_cancellation, arguments[0]) != 0)
+        return 1;
+    pthread_join(t, &result);
+    return result != arguments[0];
+}
+
+// little_stack PATH: prints how many bytes of stack the functions need, at most. They run on a
+// stack of their own, which is painted before.
+enum { STACK_BYTES = 256 << 10, PAINT = 0xa5 };
+static unsigned char *stack;
+static ucontext_t here, there;
+
+static void start_libsonde(void)
+{
+    sonde_connect(arguments[0], 1);
 }
 
 static void print_stack(const char *name)
@@ -540,8 +540,6 @@ int mode_little_stack(void)
     stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (stack == MAP_FAILED)
         return 1;
-    memset(long_text, 'x', sizeof long_text - 1);
-    memset(long_value, 'v', sizeof long_value - 1);
     setenv("SONDE_TAGS", "site=here,room=2", 1);
     setenv("OMPI_COMM_WORLD_RANK", "1", 1);
     setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
