@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "store/one_each.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -139,14 +140,6 @@ int block_put_set(struct buf *out, const struct block_source *source, const int6
     return block_end(out, start, &h);
 }
 
-// Returns the number of bytes for a time stamp, which is stored relative to the block's first time
-// stamp.
-static unsigned width_of(const struct block_header *h)
-{
-    uint64_t range = (uint64_t)h->last_ns - (uint64_t)h->first_ns;
-    return range ? (71 - (unsigned)__builtin_clzll(range)) / 8 : 0;
-}
-
 // The groups of a block of points that have been written so far.
 struct group_writer {
     struct buf *out;
@@ -170,33 +163,6 @@ static inline char *put_short_time(char *at, int64_t first_ns, unsigned width, i
     uint64_t since = (uint64_t)t_ns - (uint64_t)first_ns;
     memcpy(at, &since, sizeof since);
     return at + width;
-}
-
-// Writes the first groups if they have one point each, as most do if a hundred thousand series are
-// sampled together. Returns their number. The loop has only local variables, because the compiler
-// would load others again after each store.
-static size_t put_single_groups(struct group_writer *w, const struct point_record *points,
-                                size_t count)
-{
-    char *series = w->out->data + w->series_at + 4 * (size_t)w->count,
-         *offsets = w->out->data + w->offsets_at + 4 * (size_t)w->count,
-         *at = w->out->data + w->out->size;
-    uint32_t offset = (uint32_t)(w->out->size - w->data_at);
-    int64_t first_ns = w->first_ns;
-    unsigned width = w->width;
-    size_t n = 0;
-    for (; n < count && (n + 1 == count || points[n + 1].series != points[n].series); n++) {
-        memcpy(series + 4 * n, &points[n].series, sizeof offset);
-        memcpy(offsets + 4 * n, &offset, sizeof offset);
-        *at++ = (char)(1 | width << 3);
-        at = put_short_time(at, first_ns, width, points[n].t_ns);
-        memcpy(at, &points[n].value, sizeof points->value);
-        at += sizeof points->value;
-        offset += 1 + width + (unsigned)sizeof points->value;
-    }
-    w->count += (uint32_t)n;
-    w->out->size = (size_t)(at - w->out->data);
-    return n;
 }
 
 static void put_short_group(struct group_writer *w, const struct point_record *points, uint32_t n)
@@ -254,8 +220,6 @@ static int put_groups(struct group_writer *w, const struct point_record *points,
                 return rc;
         } else if (!buf_reserve(w->out, (count - i) * SHORT_POINT_BYTES_MAX)) {
             return -ENOMEM;
-        } else if (n == 1) {
-            n = (uint32_t)put_single_groups(w, points + i, count - i);
         } else {
             put_short_group(w, points + i, n);
         }
@@ -266,41 +230,53 @@ static int put_groups(struct group_writer *w, const struct point_record *points,
     return 0;
 }
 
+// Appends the directory and the records of a block of points.
+static int put_records(struct buf *out, struct block_header *h, const struct point_record *points,
+                       size_t count)
+{
+    size_t directory_at = out->size, longest = count < CODEC_VALUES_MAX ? count : CODEC_VALUES_MAX;
+    h->directory_bytes = ((2 * h->columns + 1) * 4 + 7) / 8 * 8;
+    int64_t *t = malloc(longest * sizeof *t);
+    double *v = malloc(longest * sizeof *v);
+    int rc = t && v && buf_reserve(out, h->directory_bytes) ? 0 : -ENOMEM;
+    if (!rc) {
+        memset(out->data + directory_at + h->directory_bytes - 8, 0, 8);
+        out->size = directory_at + h->directory_bytes;
+        struct group_writer w = {.out = out,
+                                 .series_at = directory_at,
+                                 .offsets_at = directory_at + 4 * (size_t)h->columns,
+                                 .data_at = out->size,
+                                 .first_ns = h->first_ns,
+                                 .width = block_time_bytes(h)};
+        rc = put_groups(&w, points, count, t, v);
+    }
+    free(t);
+    free(v);
+    return rc;
+}
+
 int block_put_points(struct buf *out, const struct block_source *source,
                      const struct point_record *points, size_t count)
 {
     struct block_header h;
-    size_t start = block_begin(out, source, BLOCK_POINTS, &h), directory_at = out->size;
+    size_t start = block_begin(out, source, BLOCK_POINTS, &h);
     h.rows = (uint32_t)count;
     h.values = count;
     int64_t first = INT64_MAX, last = INT64_MIN;
     uint32_t before = count ? ~points->series : 0; // not the first series
+    size_t stretches = count > 0;
     for (size_t i = 0; i < count; i++) {
         h.columns += points[i].series != before;
+        stretches += i && stretch_of(points[i].series) != stretch_of(before);
         before = points[i].series;
         first = points[i].t_ns < first ? points[i].t_ns : first;
         last = points[i].t_ns > last ? points[i].t_ns : last;
     }
     h.first_ns = first;
     h.last_ns = last;
-    h.directory_bytes = ((2 * h.columns + 1) * 4 + 7) / 8 * 8;
-    size_t longest = count < CODEC_VALUES_MAX ? count : CODEC_VALUES_MAX;
-    int64_t *t = malloc(longest * sizeof *t);
-    double *v = malloc(longest * sizeof *v);
-    int rc = t && v && buf_reserve(out, h.directory_bytes) ? 0 : -ENOMEM;
-    if (!rc) {
-        memset(out->data + directory_at + h.directory_bytes - 8, 0, 8);
-        out->size = directory_at + h.directory_bytes;
-        struct group_writer w = {.out = out,
-                                 .series_at = directory_at,
-                                 .offsets_at = directory_at + 4 * (size_t)h.columns,
-                                 .data_at = out->size,
-                                 .first_ns = h.first_ns,
-                                 .width = width_of(&h)};
-        rc = put_groups(&w, points, count, t, v);
-    }
-    free(t);
-    free(v);
+    int rc = h.columns == count && one_each_is_smaller(&h, stretches)
+                 ? one_each_put(out, &h, points, count, stretches) ? 0 : -ENOMEM
+                 : put_records(out, &h, points, count);
     return rc ? rc : block_end(out, start, &h);
 }
 
@@ -363,6 +339,8 @@ static bool header_fits(const struct block_header *h, uint64_t left)
         return false;
     if (h->flags & BLOCK_STRIPED)
         return !set && !h->directory_bytes;
+    if (h->flags & BLOCK_ONE_EACH)
+        return one_each_fits(h);
     if (h->flags & BLOCK_COLD)
         return true;
     return h->directory_bytes >= (set ? 8 + h->columns * sizeof(struct column_entry)
@@ -499,10 +477,22 @@ static bool group_streams(const struct block_entry *e, struct str record, struct
     return !in.failed && e->has_summary && head.count == e->count;
 }
 
+int block_entry_of_point(const struct block_header *h, uint32_t series, const uint8_t *at,
+                         struct block_entry *out)
+{
+    int64_t t_ns = one_each_point(h, at, series).t_ns;
+    *out = (struct block_entry){.series = series, .count = 1, .first_ns = t_ns, .last_ns = t_ns};
+    return t_ns < h->first_ns || t_ns > h->last_ns ? -EBADMSG : 0;
+}
+
 int block_value_bytes(const struct block_header *h, const struct block_entry *e, struct str column,
                       struct str *out)
 {
     struct str times;
+    if (h->flags & BLOCK_ONE_EACH) {
+        *out = str_slice(column, block_time_bytes(h), column.size);
+        return column.size == one_each_point_bytes(h) ? 0 : -EBADMSG;
+    }
     if (h->kind == BLOCK_POINTS)
         return group_streams(e, column, &times, out) ? 0 : -EBADMSG;
     size_t skip = block_bitmap_bytes(h, e);
@@ -524,9 +514,14 @@ int block_decode_values(const struct block_header *h, const struct block_entry *
     return rc ? rc : codec_decode((const uint8_t *)stored.data, stored.size, e->count, values);
 }
 
-int block_decode_group_times(const struct block_entry *e, struct str record, int64_t *t_ns)
+int block_decode_group_times(const struct block_header *h, const struct block_entry *e,
+                             struct str record, int64_t *t_ns)
 {
     struct str times, values;
+    if (h->flags & BLOCK_ONE_EACH) {
+        t_ns[0] = e->first_ns;
+        return 0;
+    }
     if (!group_streams(e, record, &times, &values))
         return -EBADMSG;
     if (e->has_summary)

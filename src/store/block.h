@@ -1,8 +1,8 @@
 // block.h - sealed blocks: encodes sorted points to checksummed bytes, and decodes them. Pure
 // functions; layout.h has the drawing.
 //
-// block.c encodes hot blocks (sealed tails), cold.c encodes cold blocks (merged ones). In both
-// kinds, a struct block_entry is the entry of one series in the block's directory.
+// block.c and one_each.c encode hot blocks (sealed tails), cold.c encodes cold blocks (merged
+// ones). In both kinds, a struct block_entry is the entry of one series in the block's directory.
 #ifndef SONDE_STORE_BLOCK_H
 #define SONDE_STORE_BLOCK_H
 
@@ -92,6 +92,10 @@ int block_entry_of_column(const struct block_header *h, const struct column_entr
 int block_entry_of_group(const struct block_header *h, uint32_t series, struct str record,
                          struct block_entry *out);
 
+// Reads a point of a block with BLOCK_ONE_EACH.
+int block_entry_of_point(const struct block_header *h, uint32_t series, const uint8_t *at,
+                         struct block_entry *out);
+
 // Decodes the values, and in a block of points also the time stamps, of one column or group.
 // `column` points to the bytes at entry->offset. A column of a set has entry->count values; its
 // bitmap shows their rows.
@@ -101,7 +105,8 @@ int block_decode_values(const struct block_header *h, const struct block_entry *
 int block_value_bytes(const struct block_header *h, const struct block_entry *e, struct str column,
                       struct str *out);
 // Returns -EBADMSG if the times do not ascend.
-int block_decode_group_times(const struct block_entry *e, struct str record, int64_t *t_ns);
+int block_decode_group_times(const struct block_header *h, const struct block_entry *e,
+                             struct str record, int64_t *t_ns);
 
 // Copies the time stamps of the rows whose bit is set, which are the rows with a value. Returns
 // -EBADMSG unless there are entry->count of them.

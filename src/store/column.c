@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/search.h"
 #include "store/codec_table.h"
+#include "store/one_each.h"
 #include "store/overflow.h"
 #include "store/reader.h"
 #include "store/unpack.h"
@@ -224,6 +225,29 @@ static uint32_t word_at(const uint8_t *p)
     return __atomic_load_n((const uint32_t *)(const void *)p, __ATOMIC_RELAXED);
 }
 
+static int point_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t series,
+                        struct block_entry *out)
+{
+    const struct block_header *h = &b->header;
+    uint32_t place, size = one_each_point_bytes(h);
+    bool there = one_each_find(h, b->bytes + sizeof *h, series, &place);
+    int rc = block_standing(b);
+    if (rc || !there)
+        return rc ? rc : -ENOENT;
+    // The time stamp is in the data, so check the data.
+    rc = block_check(s->reader, b, true);
+    if (rc)
+        return rc;
+    const uint8_t *point =
+        block_copy(s, b, sizeof *h + h->directory_bytes + place * (size_t)size, size, &rc);
+    if (rc)
+        return rc;
+    rc = block_entry_of_point(h, series, point, out);
+    out->offset = place * size;
+    out->size = size;
+    return rc == -EBADMSG ? malformed(s, b) : rc;
+}
+
 static int group_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t series,
                         struct block_entry *out)
 {
@@ -267,6 +291,8 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id,
         return rc;
     if (h->flags & BLOCK_COLD)
         return cold_lookup(s, b, id, out);
+    if (h->flags & BLOCK_ONE_EACH)
+        return point_lookup(s, b, id, out);
     if (h->kind == BLOCK_POINTS)
         return group_lookup(s, b, id, out);
     if (id >= h->columns)
@@ -352,7 +378,7 @@ static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct 
     if (more <= 0)
         return more;
     rc = h->kind == BLOCK_POINTS
-             ? block_decode_group_times(e, column, out->own_t)
+             ? block_decode_group_times(h, e, column, out->own_t)
              : block_pick_times(stored, out->pins[0]->data, h->rows, e->count, out->own_t);
     return rc ? malformed(s, b) : 0;
 }

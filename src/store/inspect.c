@@ -15,12 +15,12 @@ static bool count_event(const struct store_event *event, void *user)
     return true;
 }
 
-static void add_codec(struct store_inspection *out, enum codec_id id, uint64_t values,
-                      uint64_t bytes)
+static void add_codec(struct store_inspection *out, enum codec_id id, uint64_t columns,
+                      uint64_t values, uint64_t bytes)
 {
     if (id >= CODEC_COUNT)
         return;
-    out->codecs[id].columns++;
+    out->codecs[id].columns += columns;
     out->codecs[id].values += values;
     out->codecs[id].bytes += bytes;
 }
@@ -29,6 +29,12 @@ static void add_hot(struct store_snapshot *s, struct block_ref *b, struct store_
 {
     const struct block_header *h = &b->header;
     uint64_t value_bytes = 0;
+    if (h->flags & BLOCK_ONE_EACH) {
+        value_bytes = h->rows * sizeof(double);
+        add_codec(out, CODEC_PLAIN, h->columns, h->values, value_bytes);
+        out->time_bytes += h->data_bytes - value_bytes;
+        return;
+    }
     for (uint32_t i = 0; i < h->columns; i++) {
         uint32_t id = i;
         int rc = 0;
@@ -47,7 +53,7 @@ static void add_hot(struct store_snapshot *s, struct block_ref *b, struct store_
             continue;
         value_bytes += values.size;
         bool raw = h->kind == BLOCK_POINTS && e.count < BLOCK_SUMMARY_MIN;
-        add_codec(out, raw ? CODEC_PLAIN : codec_of((const uint8_t *)values.data, values.size),
+        add_codec(out, raw ? CODEC_PLAIN : codec_of((const uint8_t *)values.data, values.size), 1,
                   e.count, values.size);
     }
     out->time_bytes += h->data_bytes - value_bytes;
@@ -75,7 +81,7 @@ static void add_cold(struct store_snapshot *s, struct block_ref *b, struct store
             if (!e->count || e->part != part || e->value_column >= codec_table_columns(t))
                 continue;
             double bytes = per_byte * (double)codec_table_column_bytes(t, e->value_column);
-            add_codec(out, codec_table_codec(t, e->value_column), e->count, (uint64_t)bytes);
+            add_codec(out, codec_table_codec(t, e->value_column), 1, e->count, (uint64_t)bytes);
             used += bytes;
         }
         out->time_bytes += d->parts[part].size > used ? d->parts[part].size - (uint64_t)used : 0;

@@ -33,7 +33,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little-endia
 
 enum {
     LAYOUT_MAJOR = 2, // a reader refuses a file with another major version
-    LAYOUT_MINOR = 2, // a reader ignores unknown parts of a greater minor version
+    LAYOUT_MINOR = 3, // a reader ignores unknown parts of a greater minor version
     LAYOUT_HEADER_BYTES = 1024,
     LAYOUT_INLINE_ENTRIES = 8,
     // A new file has a table of its own behind the header, because a table that moves needs two
@@ -150,6 +150,7 @@ enum {
     BLOCK_ZSTD_DATA = 4,      // the data are a zstd frame
     BLOCK_STRIPED = 8,        // only in BLOCK_POINTS: the data are complete blocks, the stripes
     BLOCK_STRIPE = 16,        // the block is one of these stripes
+    BLOCK_ONE_EACH = 32,      // only in a hot BLOCK_POINTS: each series has one point
 };
 
 // A striped block holds long series, so that a reader of a tenth of their time range reads only a
@@ -193,7 +194,7 @@ static_assert(sizeof(struct column_entry) == 80, "column entry");
 // Directory of a hot BLOCK_POINTS: u32 series[columns], ascending, then u32 offset[columns + 1]
 // into the data. Each series has a record in the data. With BLOCK_SUMMARY_MIN points or more, a
 // record is a group_head, a group_summary, the time stamps, and the values (codec.h). With fewer
-// points it has a short form, because a hundred thousand series may have one point each:
+// points it has a short form, because a tail of many series has few points of each:
 //
 //   u8 points | width << 3
 //   for each point its time less the block's first_ns, in `width` bytes
@@ -212,6 +213,19 @@ struct group_summary {
     struct store_summary values;
 };
 static_assert(sizeof(struct group_summary) == 56, "group summary");
+
+// With BLOCK_ONE_EACH, the directory of a hot BLOCK_POINTS is an array of stretches. The data are
+// the points in the order of their series: the time less the block's first_ns, in as many bytes as
+// the block's range of time needs, and the value. A stretch is for STRETCH_SERIES series with
+// neighbouring ids, of which the block has at least one.
+enum { STRETCH_SERIES = 256 };
+
+struct series_stretch {
+    uint32_t number;                     // series / STRETCH_SERIES; ascending
+    uint32_t before;                     // number of points in earlier stretches
+    uint64_t there[STRETCH_SERIES / 64]; // bit i % 64 of word i / 64: series % STRETCH_SERIES = i
+};
+static_assert(sizeof(struct series_stretch) == 40, "series stretch");
 
 // cold.h describes cold blocks of both kinds. BLOCK_EVENTS have no directory; their data are event
 // records (event_record.h), compressed with zstd if the flag is set.

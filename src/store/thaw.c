@@ -1,5 +1,6 @@
 // thaw.c - decodes hot blocks to rows and points, for merging.
 #include "store/thaw.h"
+#include "store/one_each.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -51,6 +52,8 @@ int thaw_rows(const struct block_header *h, const uint8_t *block, int64_t *t_ns,
 int thaw_points(const struct block_header *h, const uint8_t *block, struct point_record *out)
 {
     const uint8_t *directory = block + sizeof *h, *data = directory + h->directory_bytes;
+    if (h->flags & BLOCK_ONE_EACH)
+        return one_each_points(h, directory, out);
     int64_t *t = malloc(CODEC_VALUES_MAX * sizeof *t);
     double *v = malloc(CODEC_VALUES_MAX * sizeof *v);
     int rc = t && v ? 0 : -ENOMEM;
@@ -67,7 +70,7 @@ int thaw_points(const struct block_header *h, const uint8_t *block, struct point
         if (!rc && e.count > h->rows - at)
             rc = -EBADMSG;
         if (!rc)
-            rc = block_decode_group_times(&e, record, t);
+            rc = block_decode_group_times(h, &e, record, t);
         if (!rc)
             rc = block_decode_values(h, &e, record, v);
         for (uint32_t i = 0; !rc && i < e.count; i++)

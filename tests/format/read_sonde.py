@@ -119,7 +119,25 @@ class Block:
             need(len(there) == count and (there[0], there[-1]) == (first_time, last_time), "a column's times")
             yield number, there, decode_values(column.take(column.left()), count), [nans, *sums]
 
+    def one_each(self, directory, data):
+        need(self.columns == self.count, "a point each, but other numbers of them")
+        width = -(-(self.last_time - self.first_time).bit_length() // 8)
+        data, last, count = Bytes(data), -1, 0
+        while directory.left():
+            stretch, before, *there = directory.get("II4Q")
+            need(stretch > last and before == count and any(there), "stretches out of order")
+            last = stretch
+            for bit in range(256):
+                if there[bit // 64] >> bit % 64 & 1:
+                    time = self.first_time + int.from_bytes(data.take(width), "little")
+                    yield 256 * stretch + bit, [time], data.u64s(1), None
+                    count += 1
+        need(count == self.count and len(data.take(data.left())) < 8, "another number of points than noted")
+
     def hot_points(self, directory, data, _):
+        if self.flags & 32:
+            yield from self.one_each(directory, data)
+            return
         numbers = directory.get(f"{self.columns}I")
         offsets = directory.get(f"{self.columns + 1}I")
         for number, start, end in zip(numbers, offsets, offsets[1:]):

@@ -279,6 +279,19 @@ class Runs(FormatTest):
         self.assertIn(8, {b.flags & 8 for b in recording.blocks})
         self.assert_same(held(recording), emitted(lines))
 
+    def test_a_point_of_each_series(self):
+        r = random.Random(9)
+        for span_ns in (1, 200, 10**9, 2**48):
+            with self.subTest(span_ns=span_ns):
+                lines = [f"point one{series} {START + r.randrange(span_ns)} {to_bits(r.random()):x}" for series in range(700)]
+                path = self.finish(self.run_emitter(lines))
+                recording = Recording(path)
+                self.assertEqual(recording.problems, [])
+                self.assertIn(32, {b.flags for b in recording.blocks})
+                self.assert_same(held(recording), emitted(lines))
+                self.assert_as_queried(path, recording, ["one0", "one255", "one256", "one699"])
+                shutil.rmtree(self.path("out"))
+
     def test_points_that_come_out_of_order(self):
         lines = made_lines(3000, 1)
         random.Random(2).shuffle(lines)

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { RECORDINGS = 3, CHANGE_BYTES = 6, ROWS = 2500, COLUMNS = 3, LINE_BYTES = 64 };
+enum { RECORDINGS = 3, CHANGE_BYTES = 6, ROWS = 2500, COLUMNS = 3, LINE_BYTES = 64, SINGLES = 20 };
 enum { MEND_CHECKSUMS = 1 }; // flags
 
 enum recording_kind { RECORDING_CLOSED, RECORDING_KILLED, RECORDING_CLOSED_IN_PLACE };
@@ -61,6 +61,16 @@ static inline void recording_fill(struct store *s)
         if (t == ROWS / 2)
             store_sync(s, NULL); // writes the checksums of synced data into the extents' entries
     }
+    // a block with one point of each series
+    store_seal(s);
+    for (unsigned i = 0; i < SINGLES; i++) {
+        char text[4] = {'s', (char)('a' + i)};
+        struct store_label label = {STR("n"), str_of(text)};
+        uint32_t id = 0;
+        store_define_series(s, 0, &label, 1, &id);
+        store_append(s, id, ROWS + (int64_t)i, (double)i);
+    }
+    store_seal(s);
     struct store_event e = {.kind = STORE_SPAN, .end_ns = 9, .text = STR("span"), .id = 1};
     store_append_event(s, &e);
 }

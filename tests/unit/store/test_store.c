@@ -1,5 +1,6 @@
 // Appending and reading back, without failures.
 #include "fixture.h"
+#include "store/inspect.h"
 
 #include <errno.h>
 
@@ -74,6 +75,93 @@ static void points_come_back(void **state)
     store_snapshot_close(snap);
     store_reader_close(r);
     close_store(s);
+}
+
+// Series that have a point each now and then, in no order; a few points repeat a series and time.
+enum { NOW_AND_THEN = 3000, SEALS = 9 };
+
+struct held_point {
+    int64_t t_ns;
+    double value;
+};
+
+static void assert_held(struct held_point held[NOW_AND_THEN][SEALS])
+{
+    struct store_reader *r = open_reader();
+    struct store_snapshot *s = store_snapshot_open(r);
+    for (uint32_t i = 0; i < NOW_AND_THEN; i++) {
+        struct points p = points_of(s, i, INT64_MIN, INT64_MAX);
+        size_t n = 0;
+        for (int k = 0; k < SEALS; k++) {
+            if (!held[i][k].t_ns)
+                continue;
+            assert_true(n < p.count && p.t[n] == held[i][k].t_ns && p.v[n] == held[i][k].value);
+            n++;
+        }
+        assert_int_equal(n, p.count);
+        points_free(&p);
+        int64_t t;
+        double v;
+        const struct held_point *last = &held[i][SEALS - 2];
+        if (last->t_ns) {
+            assert_true(store_point_before(s, i, last->t_ns, &t, &v));
+            assert_true(t == last->t_ns && v == last->value);
+        }
+    }
+    assert_no_damage(r);
+    store_snapshot_close(s);
+    store_reader_close(r);
+}
+
+static void a_point_of_each_series_now_and_then(void **state)
+{
+    (void)state;
+    static struct held_point held[NOW_AND_THEN][SEALS];
+    memset(held, 0, sizeof held);
+    struct store_options tails = {0}; // of 65,536 points
+    struct store *s = open_with(&tails);
+    uint32_t m = metric_named(s, "m");
+    for (unsigned i = 0; i < NOW_AND_THEN; i++)
+        series_numbered(s, m, i);
+    uint64_t seed = 5, points = 0;
+    for (int k = 0; k < SEALS; k++) {
+        for (uint32_t i = 0; i < NOW_AND_THEN; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            uint32_t series = i * 7 % NOW_AND_THEN, random = (uint32_t)(seed >> 33);
+            if (random % 8 == 0)
+                continue; // no point this time
+            struct held_point p = {(k + 1) * INT64_C(1000000000) + random % 1000000,
+                                   (double)(random % 977) / 8};
+            if (random % 500 == 1) // the second one of the same time wins
+                assert_int_equal(store_append(s, series, p.t_ns, -1), 0);
+            assert_int_equal(store_append(s, series, p.t_ns, p.value), 0);
+            held[series][k] = p;
+            points++;
+        }
+        if (k + 1 < SEALS)
+            assert_int_equal(store_seal(s), 0);
+        if (k + 2 == SEALS) {
+            struct store_inspection x;
+            assert_int_equal(store_inspect(fixture_path, &x, NULL), 0);
+            assert_int_equal(x.values, points);
+            assert_int_equal(x.codecs[CODEC_PLAIN].values, points);
+            assert_int_equal(x.blocks, SEALS - 1);
+            assert_int_equal(x.cold_blocks, 0);
+            // 8 bytes for the value, 3 for the time within a millisecond, 0.2 for the directory
+            assert_in_range(x.block_bytes, points * 11, points * 23 / 2);
+        }
+    }
+    assert_held(held); // eight blocks and a tail
+    store_abandon(s);
+    assert_held(held);
+    s = open_with(&tails);
+    assert_held(held);
+    close_store(s); // merges the blocks
+    assert_held(held);
+    struct store_inspection x;
+    assert_int_equal(store_inspect(fixture_path, &x, NULL), 0);
+    assert_int_equal(x.values, points);
+    assert_int_equal(x.cold_blocks, x.blocks);
 }
 
 static void late_and_equal_stamps(void **state)
@@ -272,8 +360,13 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(rows_come_back),   CASE(points_come_back), CASE(late_and_equal_stamps),
-        CASE(names_and_labels), CASE(events_come_back), CASE(abandoned_and_taken_up),
+        CASE(a_point_of_each_series_now_and_then),
+        CASE(rows_come_back),
+        CASE(points_come_back),
+        CASE(late_and_equal_stamps),
+        CASE(names_and_labels),
+        CASE(events_come_back),
+        CASE(abandoned_and_taken_up),
         CASE(one_writer),
     };
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);
