@@ -229,7 +229,7 @@ static void write_entry(struct extent_entry *to, const struct extent_entry *from
 static int grow_table(struct extents *x)
 {
     uint32_t old_capacity = extents_super(x)->table_capacity;
-    uint32_t capacity = old_capacity < 64 ? 64 : old_capacity * 2;
+    uint32_t capacity = old_capacity * 2 > x->table_entries ? old_capacity * 2 : x->table_entries;
     uint64_t offset;
     int rc = take_space(x, (uint64_t)capacity * sizeof(struct extent_entry), &offset);
     if (rc)
@@ -240,8 +240,8 @@ static int grow_table(struct extents *x)
     memcpy(table, extents_table(x), old_capacity * sizeof *table);
     // Without the table all data are lost. So the table is written to disk before the header points
     // to it, and the header is written before the old table becomes invalid. (If a sync fails here,
-    // the next one reports it.) Tables rarely move, because each is twice as large as the one
-    // before.
+    // the next one reports it.) Tables rarely move: a new file has room for the extents that its
+    // size limit allows (store.c), and each further table is twice as large as the one before.
     x->io->sync(x->io->user, x->fd);
     struct extent_entry *old = extents_table(x);
     extents_begin(x);
@@ -465,12 +465,27 @@ static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint3
     return 0;
 }
 
-// True if the file system may lack space for a part of the range. Reserving a range that has all of
-// its space can fail on a full disk.
-static bool may_have_hole(int fd, uint64_t offset, uint64_t size)
+// Reserves disk space for the unused entries of the table, which may be a hole. Without space, the
+// table ends before the hole. (Reserving a range that has all of its space can fail on a full disk,
+// so look for a hole first.)
+static int reserve_table(struct extents *x)
 {
-    off_t hole = lseek(fd, (off_t)offset, SEEK_HOLE);
-    return hole < 0 || (uint64_t)hole < offset + size;
+    struct superblock *sb = extents_super(x);
+    const uint64_t entry = sizeof(struct extent_entry);
+    uint64_t unused = sb->table_offset + sb->table_count * entry,
+             end = sb->table_offset + sb->table_capacity * entry;
+    if (sb->table_offset < LAYOUT_HEADER_BYTES || unused == end)
+        return 0;
+    off_t found = lseek(x->fd, (off_t)unused, SEEK_HOLE);
+    uint64_t hole = found < 0 ? unused : (uint64_t)found;
+    if (hole >= end)
+        return 0;
+    int rc = x->io->reserve(x->io->user, x->fd, unused, end - unused);
+    if (rc != -ENOSPC && rc != -EDQUOT)
+        return rc;
+    __atomic_store_n(&sb->table_capacity, (uint32_t)((hole - sb->table_offset) / entry),
+                     __ATOMIC_RELAXED);
+    return 0;
 }
 
 int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes,
@@ -488,7 +503,6 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     *dropped = 0;
     if (!table_sound(sb, file_bytes))
         return -EBADMSG;
-    uint64_t table_bytes = (uint64_t)sb->table_capacity * sizeof(struct extent_entry);
     // A writer that died during a change may have left one half-written entry, which holds no data
     // yet.
     bool half_done = sb->table_sequence & 1;
@@ -497,12 +511,14 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     struct taken *taken = malloc(((size_t)sb->table_count + 2) * sizeof *taken);
     if (!taken)
         return -ENOMEM;
+    extents_begin(x);
+    int reserved = reserve_table(x);
     size_t count = 0;
     taken[count++] = (struct taken){0, LAYOUT_HEADER_BYTES, EXTENT_NO_SLOT};
     if (sb->table_offset >= LAYOUT_HEADER_BYTES)
-        taken[count++] = (struct taken){sb->table_offset, table_bytes, EXTENT_NO_SLOT};
+        taken[count++] = (struct taken){
+            sb->table_offset, sb->table_capacity * sizeof(struct extent_entry), EXTENT_NO_SLOT};
     const size_t fixed_count = count;
-    extents_begin(x);
     for (uint32_t i = 0; i < sb->table_count; i++) {
         const struct extent_entry *entry = extent_entry(x, (int)i);
         if (extent_entry_is_new(entry))
@@ -518,17 +534,12 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     }
     rc = find_gaps(x, taken, count, dropped);
     x->reserved_bytes = x->inherited_bytes = x->end;
-    if (!rc && sb->table_offset >= LAYOUT_HEADER_BYTES) {
-        uint64_t used = (uint64_t)sb->table_count * sizeof(struct extent_entry);
-        if (used < table_bytes && may_have_hole(fd, sb->table_offset + used, table_bytes - used))
-            rc = io->reserve(io->user, fd, sb->table_offset + used, table_bytes - used);
-    }
     extents_end(x);
     for (uint32_t i = sb->table_count; i-- > 0;)
         if (extent_entry(x, (int)i)->kind == EXTENT_EMPTY)
             note_free_slot(x, (int)i);
     free(taken);
-    return rc;
+    return rc ? rc : reserved;
 }
 
 void extents_close(struct extents *x)

@@ -46,9 +46,10 @@ struct extents {
     size_t free_count, free_capacity;
     uint64_t end; // the end of the last extent
     uint64_t used_bytes;
-    uint64_t space_limit; // limit of file_bytes
-    int change_depth;     // nesting depth of extents_begin
-    int *pending;         // slots that extents_synced will free
+    uint64_t space_limit;   // limit of file_bytes
+    uint32_t table_entries; // room that a table gets at least when it moves
+    int change_depth;       // nesting depth of extents_begin
+    int *pending;           // slots that extents_synced will free
     size_t pending_count, pending_capacity;
     size_t pending_covered; // number of `pending` that the current sync covers
     uint64_t pending_bytes;

@@ -36,11 +36,14 @@ enum {
     LAYOUT_MINOR = 3, // a reader ignores unknown parts of a greater minor version
     LAYOUT_HEADER_BYTES = 1024,
     LAYOUT_INLINE_ENTRIES = 8,
-    // A new file has a table of its own behind the header, because a table that moves needs two
-    // syncs, and most files need more than 8 entries soon.
-    LAYOUT_NEW_ENTRIES = 48,
-    LAYOUT_NEW_BYTES = 4096, // header and table of a new file: one page
-    LAYOUT_ALIGNMENT = 64,   // alignment of extents
+    // A new file has a table of its own behind the header, with room for all extents that its size
+    // limit allows, because the writer waits for two syncs when a table moves. At least it fills the
+    // header's page.
+    LAYOUT_NEW_ENTRIES_MIN = 48,
+    LAYOUT_NEW_ENTRIES_MAX = 2032,
+    LAYOUT_NEW_BYTES_MIN = 4096, // header and table
+    LAYOUT_NEW_BYTES_MAX = 128 << 10,
+    LAYOUT_ALIGNMENT = 64, // alignment of extents
 };
 
 enum { LAYOUT_LIVE = 1, LAYOUT_CLOSED = 2 }; // values of superblock.state
@@ -118,8 +121,10 @@ static_assert(sizeof(struct extent_entry) == 64, "extent entry");
 static_assert(sizeof(struct superblock) + LAYOUT_INLINE_ENTRIES * sizeof(struct extent_entry) ==
                   LAYOUT_HEADER_BYTES,
               "header");
-static_assert(LAYOUT_HEADER_BYTES + LAYOUT_NEW_ENTRIES * sizeof(struct extent_entry) ==
-                  LAYOUT_NEW_BYTES,
+static_assert(LAYOUT_HEADER_BYTES + LAYOUT_NEW_ENTRIES_MIN * sizeof(struct extent_entry) ==
+                      LAYOUT_NEW_BYTES_MIN &&
+                  LAYOUT_HEADER_BYTES + LAYOUT_NEW_ENTRIES_MAX * sizeof(struct extent_entry) ==
+                      LAYOUT_NEW_BYTES_MAX,
               "new file");
 
 struct point_record {

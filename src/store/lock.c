@@ -100,7 +100,7 @@ int superblock_check(const struct superblock *sb, uint64_t file_bytes, const cha
 {
     // The magic is written last (store.c, create).
     static const uint8_t nothing[sizeof sb->magic];
-    if (file_bytes <= LAYOUT_NEW_BYTES && !memcmp(sb->magic, nothing, sizeof nothing))
+    if (file_bytes <= LAYOUT_NEW_BYTES_MAX && !memcmp(sb->magic, nothing, sizeof nothing))
         return error_set(e, -ENODATA,
                          "%s: not a sonde file yet: it is being created, or its creator was killed",
                          path);

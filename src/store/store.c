@@ -26,13 +26,32 @@
 enum { OPEN_TRIES = 100 }; // attempts for a file that other writers close and reopen
 #define SPACE_RETRY_NS (INT64_C(1) * NS_PER_S)
 
+static uint32_t clamp(uint64_t v, uint32_t least, uint32_t most)
+{
+    return v < least ? least : v > most ? most : (uint32_t)v;
+}
+
+// Twice as many as there are extents of blocks: a set's tail has one of its own, and a merged block
+// is written before its parts are freed.
+static uint32_t table_entries(const struct store *s)
+{
+    return clamp(2 * (s->limits.size_bytes / s->limits.extent_bytes), LAYOUT_NEW_ENTRIES_MIN,
+                 LAYOUT_NEW_ENTRIES_MAX);
+}
+
 static int create(struct store *s, int fd)
 {
-    int rc = s->io->reserve(s->io->user, fd, 0, LAYOUT_NEW_BYTES);
+    uint32_t entries = table_entries(s);
+    int rc = s->io->reserve(s->io->user, fd, 0,
+                            LAYOUT_HEADER_BYTES + entries * sizeof(struct extent_entry));
+    if (writer_space_error(rc)) {
+        entries = LAYOUT_NEW_ENTRIES_MIN;
+        rc = s->io->reserve(s->io->user, fd, 0, LAYOUT_NEW_BYTES_MIN);
+    }
     if (rc)
         return rc;
     uint8_t *base;
-    rc = s->io->map(s->io->user, fd, LAYOUT_NEW_BYTES, &base);
+    rc = s->io->map(s->io->user, fd, LAYOUT_NEW_BYTES_MIN, &base);
     if (rc)
         return rc;
     struct superblock sb = {
@@ -43,7 +62,7 @@ static int create(struct store *s, int fd)
         .state = LAYOUT_LIVE,
         .newest_ns = INT64_MIN,
         .table_offset = LAYOUT_HEADER_BYTES,
-        .table_capacity = LAYOUT_NEW_ENTRIES,
+        .table_capacity = entries,
     };
     memcpy(sb.magic, LAYOUT_MAGIC, sizeof sb.magic);
     if (getrandom(sb.file_id, sizeof sb.file_id, GRND_NONBLOCK) < 0)
@@ -55,7 +74,7 @@ static int create(struct store *s, int fd)
     uint64_t magic;
     memcpy(&magic, sb.magic, sizeof magic);
     __atomic_store_n((uint64_t *)(void *)base, magic, __ATOMIC_RELEASE);
-    lock_unmap(base, LAYOUT_NEW_BYTES);
+    lock_unmap(base, LAYOUT_NEW_BYTES_MIN);
     // Sync before the file grows: a crash of the machine must not leave a long file without a
     // header, because no writer would accept it.
     return s->io->sync(s->io->user, fd);
@@ -112,7 +131,7 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
         if (pread(fd, &sb, sizeof sb, 0) < 0)
             return error_set(e, -errno, "cannot read %s: %s", s->path, strerror(errno));
         static const uint8_t nothing[sizeof sb.magic];
-        fresh = st.st_size <= LAYOUT_NEW_BYTES && !memcmp(sb.magic, nothing, sizeof nothing);
+        fresh = st.st_size <= LAYOUT_NEW_BYTES_MAX && !memcmp(sb.magic, nothing, sizeof nothing);
     }
     if (fresh) {
         rc = create(s, fd);
@@ -131,6 +150,7 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
         return error_set(e, rc, "%s: its extent table is damaged", s->path);
     if (rc)
         return error_set(e, rc, "cannot map %s: %s", s->path, strerror(-rc));
+    s->file.table_entries = table_entries(s);
     uint8_t boot_id[16];
     lock_boot_id(boot_id);
     struct superblock *live = extents_super(&s->file);
@@ -175,11 +195,6 @@ static void release(struct store *s)
     buf_free(&s->spill.appends);
     free(s->path);
     free(s);
-}
-
-static uint32_t clamp(uint64_t v, uint32_t least, uint32_t most)
-{
-    return v < least ? least : v > most ? most : (uint32_t)v;
 }
 
 // Small limits need small pieces: no tail or extent takes more than a sixteenth of the limit.

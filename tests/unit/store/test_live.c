@@ -352,7 +352,7 @@ static void no_sync_in_a_change_of_the_table(void **state)
     enum { SETS = 300 }; // the table grows three times
     struct store_io io = store_io_real;
     io.sync = sync_and_look;
-    struct store *s = open_with(&(struct store_options){.io = &io});
+    struct store *s = open_with(&(struct store_options){.io = &io, .size_limit_bytes = 2 << 20});
     uint32_t metric = metric_named(s, "m");
     syncs = syncs_in_a_change = 0;
     for (unsigned i = 0; i < SETS; i++) {

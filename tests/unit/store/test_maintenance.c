@@ -5,6 +5,7 @@
 #include "../seed.h"
 #include "store/codec.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -57,6 +58,59 @@ static void bytes_belong_to_the_columns_that_take_them(void **state)
     assert_true(noise > in.values * 86 / 80); // log2(401) = 8.65 bits a value
     assert_true(in.time_bytes < noise / 10);
     assert_true(noise + in.time_bytes + in.directory_bytes <= in.block_bytes);
+}
+
+static int count_sync(void *user, int fd)
+{
+    ++*(unsigned *)user;
+    return store_io_real.sync(NULL, fd);
+}
+
+// Only ticks sync, in the background. A program that appends would else wait until the disk has
+// written everything before: a second or more for a large file.
+static void appending_waits_for_no_disk(void **state)
+{
+    (void)state;
+    enum { MANY = 20000, COUNT = 16 * 1000 * 1000 };
+    unsigned syncs = 0;
+    struct store_io io = store_io_real;
+    io.user = &syncs;
+    io.sync = count_sync;
+    struct store_options o = {.io = &io};
+    struct store *s = open_with(&o);
+    uint32_t m = metric_named(s, "m");
+    for (unsigned i = 0; i < MANY; i++)
+        series_numbered(s, m, i);
+    syncs = 0;
+    for (int64_t i = 0; i < COUNT; i++)
+        assert_int_equal(store_append(s, (uint32_t)(i % MANY), i, (double)i), 0);
+    struct stat st;
+    assert_int_equal(stat(fixture_path, &st), 0);
+    assert_true(st.st_size > 150 << 20);
+    assert_int_equal(syncs, 0);
+    store_abandon(s);
+}
+
+static int reserve_little(void *user, int fd, uint64_t offset, uint64_t size)
+{
+    return offset + size > 4096 ? -ENOSPC : store_io_real.reserve(user, fd, offset, size);
+}
+
+static void a_file_begins_on_a_nearly_full_disk(void **state)
+{
+    (void)state;
+    struct store_io io = store_io_real, full = store_io_real;
+    full.reserve = reserve_little;
+    struct store_options o = {.io = &io};
+    struct store *s = open_with(&(struct store_options){.io = &full});
+    assert_int_equal(store_tick(s, 1), 0);
+    store_abandon(s);
+    s = open_with(&o);
+    uint32_t id = series_numbered(s, metric_named(s, "m"), 0);
+    for (int64_t t = 0; t < 1000000; t++)
+        assert_int_equal(store_append(s, id, t, (double)t), 0);
+    close_store(s);
+    assert_int_equal(inspect().values, 1000000);
 }
 
 static void closing_keeps_to_its_time(void **state)
@@ -398,6 +452,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(closing_merges_all),
         CASE(bytes_belong_to_the_columns_that_take_them),
+        CASE(appending_waits_for_no_disk),
+        CASE(a_file_begins_on_a_nearly_full_disk),
         CASE(closing_keeps_to_its_time),
         CASE(oldest_first),
         CASE(large_files_are_closed_in_place),
