@@ -37,8 +37,8 @@ enum {
     LAYOUT_HEADER_BYTES = 1024,
     LAYOUT_INLINE_ENTRIES = 8,
     // A new file has a table of its own behind the header, with room for all extents that its size
-    // limit allows, because the writer waits for two syncs when a table moves. At least it fills the
-    // header's page.
+    // limit allows, because the writer waits for two syncs when a table moves. At least it fills
+    // the header's page.
     LAYOUT_NEW_ENTRIES_MIN = 48,
     LAYOUT_NEW_ENTRIES_MAX = 2032,
     LAYOUT_NEW_BYTES_MIN = 4096, // header and table
