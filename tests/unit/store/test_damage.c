@@ -280,7 +280,7 @@ static void another_version(void **state)
     struct store_reader *r;
     struct error e = {0};
     assert_int_equal(store_reader_open(fixture_path, &r, &e), -ENOTSUP);
-    assert_non_null(strstr(e.text, "version 3.3"));
+    assert_non_null(strstr(e.text, "version 3."));
     bytes[offsetof(struct superblock, major)]--;
     char *minor = &bytes[offsetof(struct superblock, minor)];
     *minor = (char)(*minor + 7); // newer, but compatible
