@@ -259,7 +259,11 @@ static void folders(void **state)
     assert_int_equal(set.rate_ns, 5 * SECOND);
     collect_destroy(c);
     c = collect_folders("/some/gone");
-    sample_until(c, SECOND, 1 + 3, values);
+    int64_t t_ns = SECOND;
+    do {
+        sample_until(c, t_ns, 1 + 3, values); // it has these also before that folder has answered
+        t_ns += 1000 * SECOND;
+    } while (str_find(collect_reason(c, STR("filesystem")), STR("has not answered")) >= 0);
     assert_str_equal(collect_reason(c, STR("filesystem")),
                      "cannot ask about /some/gone: Stale file handle");
     collect_destroy(c);
