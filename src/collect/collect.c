@@ -2,7 +2,8 @@
 // values.
 //
 // A source whose files may hang is sampled in a thread of its own (deadline.h) into values of its
-// own. While it hangs, its memory belongs to the thread, and this file does not touch it.
+// own. While it hangs, or reads ahead because it is slow, its memory belongs to the thread, and
+// this file does not touch it.
 #include "base/clock.h"
 #include "collect/deadline.h"
 #include "collect/source.h"
@@ -44,8 +45,12 @@ enum { SOURCES = sizeof kinds / sizeof *kinds };
 
 static const double RATE_DEFAULT_S = 0.5;
 
-// How long the other sources wait for one that hangs; they wait only once.
+// How long the other sources wait for one that hangs or is slow; they wait only once. A slow source
+// gives the values that it has read since the previous sample. With seldom samples they would be
+// outdated, so the others wait longer instead.
 static const int64_t DEADLINE_DEFAULT_NS = 20 * NS_PER_MS;
+static const int64_t DEADLINE_SELDOM_NS = 250 * NS_PER_MS;
+static const int64_t SELDOM_NS = DEADLINE_LATE_MAX_NS / 2;
 
 // A hang is reported only after this time, because answers are slow on a busy machine.
 static const int64_t SILENCE_DEFAULT_NS = NS_PER_S;
@@ -62,8 +67,9 @@ struct slot {
     struct source *source;
     struct apart *apart; // NULL: sampled in the caller's thread
     struct deadline *deadline;
-    char cut_off[SOURCE_REASON_MAX]; // "" unless the source hangs
-    int64_t hangs_ns;                // for how long
+    bool away;                    // its thread reads: its memory is not touched
+    char said[SOURCE_REASON_MAX]; // the reason, while the source is away
+    int64_t hangs_ns;             // how long it had hung at the last sample, or 0
 };
 
 struct collect {
@@ -305,37 +311,21 @@ void collect_get_set(const struct collect *c, size_t set, struct collect_set *ou
     *out = (struct collect_set){s->kind->name, s->series, s->count, s->rate_ns, s->generation};
 }
 
-static int run_apart(struct slot *slot, int64_t deadline_ns, double *values)
+int64_t source_wait_ns(const struct source *s)
 {
-    int failed = deadline_run(slot->deadline, deadline_ns, &slot->hangs_ns);
-    if (failed) {
-        snprintf(slot->cut_off, sizeof slot->cut_off,
-                 "has not answered for %.1f s: left out until it does",
-                 (double)slot->hangs_ns / NS_PER_S);
-        return failed;
-    }
-    slot->cut_off[0] = 0;
-    memcpy(values, slot->apart->values, slot->source->count * sizeof *values);
-    return slot->apart->failed;
+    int64_t wait_ns = s->options->deadline_ns;
+    return s->rate_ns > SELDOM_NS && wait_ns < DEADLINE_SELDOM_NS ? DEADLINE_SELDOM_NS : wait_ns;
 }
 
-int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
+void source_late(struct source *s, const char *who, int64_t took_ns)
 {
-    struct slot *slot = &c->slots[c->open[set]];
-    struct source *s = slot->source;
-    for (size_t i = 0; i < s->count; i++)
-        values[i] = store_missing();
-    int failed;
-    if (slot->apart) {
-        failed = run_apart(slot, c->options.deadline_ns, values);
-    } else {
-        s->instant_ns = t_ns;
-        s->reason[0] = s->hangs[0] = 0;
-        s->hangs_ns = 0;
-        failed = s->kind->sample(s, values);
-    }
-    if (slot->cut_off[0])
-        return failed;
+    source_fail(s, 0, "%s%stakes %.2f s to answer: its values are those of the sample before", who,
+                who[0] ? " " : "", (double)took_ns / NS_PER_S);
+}
+
+// Takes the result of a sample. Returns the number of values, or its negative errno.
+static int take(struct source *s, int failed, const double *values)
+{
     int given = 0;
     for (size_t i = 0; i < s->count; i++)
         given += !store_is_missing(values[i]);
@@ -348,6 +338,42 @@ int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
     if (given == 0 && s->reason[0] == 0)
         source_fail(s, 0, "there is nothing to be had now");
     return given;
+}
+
+static int sample_slot_apart(struct slot *slot, double *values)
+{
+    struct source *s = slot->source;
+    int64_t late_ns;
+    int failed = deadline_run(slot->deadline, source_wait_ns(s), &late_ns);
+    slot->away = failed != 0;
+    slot->hangs_ns = failed ? late_ns : 0;
+    if (failed) {
+        snprintf(slot->said, sizeof slot->said,
+                 "has not answered for %.1f s: left out until it does",
+                 (double)slot->hangs_ns / NS_PER_S);
+        return failed;
+    }
+    memcpy(values, slot->apart->values, s->count * sizeof *values);
+    int given = take(s, slot->apart->failed, values);
+    if (late_ns && given > 0 && s->reason[0] == 0)
+        source_late(s, "", late_ns);
+    memcpy(slot->said, s->reason, sizeof slot->said);
+    slot->away = deadline_done(slot->deadline);
+    return given;
+}
+
+int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
+{
+    struct slot *slot = &c->slots[c->open[set]];
+    struct source *s = slot->source;
+    for (size_t i = 0; i < s->count; i++)
+        values[i] = store_missing();
+    if (slot->apart)
+        return sample_slot_apart(slot, values);
+    s->instant_ns = t_ns;
+    s->reason[0] = s->hangs[0] = 0;
+    s->hangs_ns = 0;
+    return take(s, s->kind->sample(s, values), values);
 }
 
 void collect_ended(struct collect *c, uint64_t pid, double seconds)
@@ -363,15 +389,14 @@ bool collect_hangs(const struct collect *c, size_t set, struct str *part)
 {
     const struct slot *slot = &c->slots[c->open[set]];
     if (part)
-        *part = slot->cut_off[0] ? STR("") : str_of(slot->source->hangs);
-    return (slot->cut_off[0] ? slot->hangs_ns : slot->source->hangs_ns) >= c->options.silence_ns;
+        *part = slot->apart ? STR("") : str_of(slot->source->hangs);
+    return (slot->apart ? slot->hangs_ns : slot->source->hangs_ns) >= c->options.silence_ns;
 }
 
 struct str collect_reason(const struct collect *c, struct str source)
 {
     for (size_t i = 0; i < SOURCES; i++)
         if (str_eq(kinds[i]->name, source))
-            return str_of(c->slots[i].cut_off[0] ? c->slots[i].cut_off
-                                                 : c->slots[i].source->reason);
+            return str_of(c->slots[i].away ? c->slots[i].said : c->slots[i].source->reason);
     return STR("there is no such source");
 }

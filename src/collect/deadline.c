@@ -20,7 +20,8 @@ struct deadline {
     // Protected by the lock:
     bool busy; // a call has started and not returned
     bool stop; // no more calls will come
-    int64_t begun_ns;
+    bool late; // the last call has returned after its caller had given up
+    int64_t begun_ns, took_ns;
 };
 
 static void dispose(struct deadline *d)
@@ -44,6 +45,7 @@ static void *run(void *user)
         d->call(d->job);
         pthread_mutex_lock(&d->lock);
         d->busy = false;
+        d->took_ns = clock_monotonic_ns() - d->begun_ns;
         pthread_cond_signal(&d->changed);
         if (d->stop) { // the owner gave up during a hang, and the thread is detached
             pthread_mutex_unlock(&d->lock);
@@ -88,21 +90,42 @@ int deadline_create(void (*call)(void *job), void (*dispose_job)(void *job), voi
     return 0;
 }
 
-int deadline_run(struct deadline *d, int64_t wait_ns, int64_t *hangs_ns)
+// Under the lock.
+static void begin(struct deadline *d, int64_t now_ns)
+{
+    d->busy = true;
+    d->begun_ns = now_ns;
+    pthread_cond_signal(&d->changed);
+}
+
+int deadline_run(struct deadline *d, int64_t wait_ns, int64_t *late_ns)
 {
     int64_t now = clock_monotonic_ns();
     pthread_mutex_lock(&d->lock);
-    if (!d->busy) {
-        d->busy = true;
-        d->begun_ns = now;
-        pthread_cond_signal(&d->changed);
+    // If a call nearly takes the time that the caller waits, the next may take longer. So only a
+    // call that takes half of it counts as prompt.
+    d->late = d->late &&
+              (d->busy || (d->took_ns > wait_ns / 2 && now - d->begun_ns <= DEADLINE_LATE_MAX_NS));
+    if (!d->busy && !d->late) {
+        begin(d, now);
         while (d->busy && condition_wait_until(&d->changed, &d->lock, now + wait_ns))
             continue;
+        d->late = d->busy;
     }
     bool hangs = d->busy;
-    *hangs_ns = hangs ? clock_monotonic_ns() - d->begun_ns : 0;
+    *late_ns = hangs ? clock_monotonic_ns() - d->begun_ns : d->late ? d->took_ns : 0;
     pthread_mutex_unlock(&d->lock);
     return hangs ? -ETIMEDOUT : 0;
+}
+
+bool deadline_done(struct deadline *d)
+{
+    pthread_mutex_lock(&d->lock);
+    bool ahead = d->late;
+    if (ahead)
+        begin(d, clock_monotonic_ns());
+    pthread_mutex_unlock(&d->lock);
+    return ahead;
 }
 
 void deadline_destroy(struct deadline *d)

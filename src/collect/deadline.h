@@ -2,11 +2,15 @@
 // own.
 //
 // The caller waits at most a given time. While a call hangs, further calls are refused at once, so
-// a caller loses the waiting time only once. A thread that is blocked in the kernel cannot be
-// ended; it outlives deadline_destroy and frees its memory when it returns.
+// a caller loses the waiting time only once. A call that returns too late is not lost: its result
+// is that of the next run, nobody waits for it, and the thread begins the next call at once. So
+// something that is always slow gives values that are one run old. When a call is prompt again, the
+// caller waits for it again. A thread that is blocked in the kernel cannot be ended; it outlives
+// deadline_destroy and frees its memory when it returns.
 #ifndef SONDE_COLLECT_DEADLINE_H
 #define SONDE_COLLECT_DEADLINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct deadline;
@@ -17,9 +21,17 @@ struct deadline;
 int deadline_create(void (*call)(void *job), void (*dispose)(void *job), void *job,
                     struct deadline **out);
 
+// A late result is used if its call began at most this long ago.
+#define DEADLINE_LATE_MAX_NS (INT64_C(10) * 1000000000)
+
 // Makes the call and waits at most wait_ns. Returns 0 when it is done, and the caller can read the
-// job; -ETIMEDOUT if it hangs, for *hangs_ns so far, and the caller must not touch the job.
-int deadline_run(struct deadline *d, int64_t wait_ns, int64_t *hangs_ns);
+// job until deadline_done; -ETIMEDOUT if it hangs, and the caller must not touch the job. *late_ns:
+// 0 after a prompt call; how long a late call took; how long a call has hung so far.
+int deadline_run(struct deadline *d, int64_t wait_ns, int64_t *late_ns);
+
+// The caller has read the result of deadline_run, which returned 0. After a late result, the next
+// call begins now. Returns true if so: the caller must not touch the job until the next result.
+bool deadline_done(struct deadline *d);
 
 void deadline_destroy(struct deadline *d); // does not wait for a hanging call
 

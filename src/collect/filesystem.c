@@ -17,8 +17,6 @@ enum { RATE_S = 5 }; // seconds between samples
 
 enum { FOLDERS_MAX = 2, PATH_SIZE = 4096 };
 
-static const int64_t WAIT_NS = 20 * NS_PER_MS;
-
 struct folder {
     char path[PATH_SIZE];
     int failed; // of the last call
@@ -63,20 +61,25 @@ static int filesystem_sample(struct source *s, double *values)
     size_t answered = 0;
     for (size_t i = 0; i < f->count; i++) {
         const char *tag = s->instances[f->instances[i]].tags[0];
-        int64_t hangs_ns;
-        int code = deadline_run(f->deadlines[i], WAIT_NS, &hangs_ns);
+        int64_t late_ns;
+        int code = deadline_run(f->deadlines[i], source_wait_ns(s), &late_ns);
         if (code == -ETIMEDOUT) {
             failed = source_fail(s, code, "%s has not answered for %.1f s: left out until it does",
-                                 tag, (double)hangs_ns / NS_PER_S);
+                                 tag, (double)late_ns / NS_PER_S);
             snprintf(s->hangs, sizeof s->hangs, "%s", tag);
-            s->hangs_ns = hangs_ns;
-        } else if (f->folders[i]->failed) {
+            s->hangs_ns = late_ns;
+            continue;
+        }
+        if (f->folders[i]->failed) {
             failed = source_fail(s, f->folders[i]->failed, "cannot ask about %s: %s", tag,
                                  strerror(-f->folders[i]->failed));
         } else {
             put_folder(s, values, f->instances[i], &f->folders[i]->about);
             answered++;
+            if (late_ns && !failed)
+                source_late(s, tag, late_ns);
         }
+        deadline_done(f->deadlines[i]);
     }
     source_put(s, values, METRIC_FILESYSTEMS, (double)answered);
     return answered ? 0 : failed;

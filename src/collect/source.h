@@ -103,6 +103,12 @@ extern const struct source_kind source_load, source_cpu, source_memory, source_p
     source_frequency, source_lustre, source_nfs, source_interrupts, source_amd, source_intel,
     source_nvidia;
 
+// How long a sample waits for a source or a part of it that may hang (deadline.h).
+int64_t source_wait_ns(const struct source *s);
+
+// Sets the reason of a source that gives late values; `who` is a part of it, or "".
+void source_late(struct source *s, const char *who, int64_t took_ns);
+
 // Sets the reason for missing values; returns `code`.
 int source_fail(struct source *s, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

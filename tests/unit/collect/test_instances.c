@@ -286,11 +286,36 @@ static void a_folder_that_hangs(void **state)
     // It answers again, and its values return.
     atomic_store(&one_hangs, false);
     assert_int_equal(write(gate[1], "a", 1), 1);
-    sample_until(c, 10000 * SECOND, 1 + 5 + 3, values);
-    assert_int_equal(collect_reason(c, STR("filesystem")).size, 0);
+    int64_t t_ns = 10000 * SECOND;
+    do { // the first answer is late, which the reason says
+        sample_until(c, t_ns, 1 + 5 + 3, values);
+        assert_true(folder(c, values, "filesystem_free_bytes", "/some/run") == 300 * 4096);
+        t_ns += 1000 * SECOND;
+    } while (collect_reason(c, STR("filesystem")).size != 0);
     // Shutting down does not wait for a hanging folder.
     atomic_store(&one_hangs, true);
     sample_until(c, 1000000 * SECOND, 1 + 3, values);
+    collect_destroy(c);
+    assert_int_equal(write(gate[1], "a", 1), 1);
+}
+
+// A folder that never answers in time has values, and the other does not wait for it.
+static void a_folder_that_is_slow(void **state)
+{
+    (void)state;
+    double values[64];
+    assert_int_equal(pipe(gate), 0);
+    atomic_store(&one_hangs, true);
+    struct collect *c = collect_folders("/some/run");
+    sample_until(c, SECOND, 1 + 3, values);
+    for (int i = 1; i <= 5; i++) {
+        usleep(15 * 1000); // slow, which is the subject: more than half of the deadline
+        assert_int_equal(write(gate[1], "a", 1), 1);
+        sample_until(c, 1000 * i * SECOND, 1 + 5 + 3, values);
+        assert_true(folder(c, values, "filesystem_free_bytes", "/some/run") == 300 * 4096);
+        assert_int_equal(str_find(collect_reason(c, STR("filesystem")), STR("/some/run takes 0.")),
+                         0);
+    }
     collect_destroy(c);
     assert_int_equal(write(gate[1], "a", 1), 1);
 }
@@ -304,6 +329,7 @@ int main(void)
         cmocka_unit_test(disks),
         cmocka_unit_test(folders),
         cmocka_unit_test(a_folder_that_hangs),
+        cmocka_unit_test(a_folder_that_is_slow),
     };
     return cmocka_run_group_tests_name("collect/instances", tests, NULL, NULL);
 }
