@@ -11,7 +11,9 @@ A time is that from the request to the last byte of the answer, over a connectio
 CPU time is that of all processes of the simulation, which includes both ends of the connections and
 the nodes' work, minus their idle load (each node samples 100 metrics a second). The bytes and the
 number of asked nodes are those of the aggregator's connections. The peer transfers the raw points
-of the same series and range (with the aggregator "none"), compressed in the same way.
+of the same series and range (with the aggregator "none"), compressed in the same way. The floor of
+`all` is bare_tree.c: messages of the same sizes through the same tree, over bare TCP, at both ends
+and in as many processes, while the simulation goes on.
 """
 
 import http.client
@@ -53,9 +55,9 @@ class Server:
         return self.get(f"/api/query?start={SECONDS}s-ago&no_annotations&m={urllib.parse.quote(expression)}")
 
     def wire(self):
-        """Returns the transferred bytes so far, and the number of asked nodes."""
+        """Returns the received and the sent bytes so far, and the number of asked nodes."""
         hub = json.loads(self.get("/sonde/v1/status"))["hub"]
-        return sum(node["bytes_in"] + node["bytes_out"] for node in hub["nodes"]), hub["asked"]
+        return *(sum(node[way] for node in hub["nodes"]) for way in ("bytes_in", "bytes_out")), hub["asked"]
 
 
 def cpu_seconds():
@@ -77,6 +79,14 @@ def busy():
     with open("/proc/stat") as f:
         user, nice, system = map(int, f.readline().split()[1:4])
     return (user + nice + system) / os.sysconf("SC_CLK_TCK")
+
+
+def bare(nodes, fanout, rounds, question, answer):
+    """Returns the median time and the processor time of a round over bare TCP, in milliseconds."""
+    program = os.path.join(os.environ["SONDE_BUILD"], "bench", "fanout", "bare_tree")
+    processes = len(os.sched_getaffinity(0))
+    done = subprocess.run([program, *map(str, (nodes, fanout, processes, question, answer, rounds))], check=True, capture_output=True, text=True)
+    return map(float, done.stdout.split())
 
 
 def ask(nodes, fanout, rounds):
@@ -101,25 +111,25 @@ def ask(nodes, fanout, rounds):
     report("fanout", f"idle, {tree}", round(idle * 1000, 1), "ms CPU a second", others_cpu=round(others, 2))
     for name, query in queries.items():
         server.incomplete = 0
-        times, (before, asked), cpu, began = [], server.wire(), cpu_seconds(), time.monotonic()
+        times, before, cpu, began = [], server.wire(), cpu_seconds(), time.monotonic()
         for _ in range(rounds):
             start = time.monotonic_ns()
             server.query(query)
             times.append((time.monotonic_ns() - start) / 1e6)
         cpu = (cpu_seconds() - cpu - idle * (time.monotonic() - began)) * 1000 / rounds
-        after, asked_after = server.wire()
-        sent, asked = (after - before) / rounds, (asked_after - asked) / rounds
+        received, sent, asked = ((now - then) / rounds for now, then in zip(server.wire(), before))
         incomplete = server.incomplete
-        before, _ = server.wire()
+        before = server.wire()
         server.query(raw[name])
-        shipped = server.wire()[0] - before
+        shipped = sum(server.wire()[:2]) - sum(before[:2])
+        floor, floor_cpu = bare(nodes, fanout, rounds, round(sent / asked), round(received / asked)) if name == "all" else (None, None)
         times.sort()
         budget = {"peer": "budget", "peer_value": BUDGET_MS} if nodes == 1000 and name != "each" else {}
-        report("fanout", f"{name}, {tree}, median", round(times[len(times) // 2], 2), "ms", incomplete_answers=incomplete)
+        report("fanout", f"{name}, {tree}, median", round(times[len(times) // 2], 2), "ms", floor and "bare TCP", floor, incomplete_answers=incomplete)
         report("fanout", f"{name}, {tree}, 99th percentile", round(times[int(0.99 * (len(times) - 1))], 2), "ms", **budget)
-        report("fanout", f"{name}, {tree}, CPU", round(cpu, 1), "ms a query")
+        report("fanout", f"{name}, {tree}, CPU", round(cpu, 1), "ms a query", floor and "bare TCP", floor_cpu)
         report("fanout", f"{name}, {tree}, asked", round(asked, 1), "nodes a query")
-        report("fanout", f"{name}, {tree}, on the wire", round(sent / 1024, 1), "KiB", "raw points", round(shipped / 1024, 1))
+        report("fanout", f"{name}, {tree}, on the wire", round((received + sent) / 1024, 1), "KiB", "raw points", round(shipped / 1024, 1))
 
 
 def main():
