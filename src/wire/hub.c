@@ -13,6 +13,7 @@ enum {
     TICKS_A_HEARTBEAT = 4,
     TICK_MS_MIN = 5,
     FIRST_PINGS = 4, // pings that follow each other at once, so that the clock offset is known soon
+    BUSY_HEARTBEATS = 4, // heartbeats between pings to a node that answers questions meanwhile
 };
 
 static void tell_waiters(struct hub *h)
@@ -67,6 +68,8 @@ static void send_ping(struct peer *p)
     if (!payload.failed)
         wire_session_send(p->session, WIRE_PING, 0, buf_str(&payload));
     buf_free(&payload);
+    p->pings++;
+    h->stats.pings++;
 }
 
 static void take_pong(struct peer *p, struct str payload)
@@ -84,7 +87,7 @@ static void take_pong(struct peer *p, struct str payload)
                                 &passed) &&
         !__builtin_add_overflow(m.ping.hub_realtime_ns, passed, &now))
         clock_offset_add(&p->node->clock, m.ping.hub_realtime_ns, m.received_ns, m.sent_ns, now);
-    if (p->node->clock.count < FIRST_PINGS)
+    if (p->pings < FIRST_PINGS)
         send_ping(p);
 }
 
@@ -99,9 +102,12 @@ static void on_frame(void *user, const struct wire_header *header, struct str pa
     bool sound = false;
     if (header->type == WIRE_STREAM || header->type == WIRE_ROOM)
         why = "a frame that only clients send";
-    else
-        sound = header->type == WIRE_HOSTS ? host_index_take(p, payload, &why)
-                                           : pending_question_frame(p, header, payload, &why);
+    else if (header->type == WIRE_HOSTS)
+        sound = host_index_take(p, payload, &why);
+    else {
+        p->answered_ns = wire_session_last_frame_ns(p->session);
+        sound = pending_question_frame(p, header, payload, &why);
+    }
     if (!sound) {
         log_warning("%.*s sent %s; its connection is closed", STR_ARG(p->node->host), why);
         p->hub->stats.lost++;
@@ -243,7 +249,10 @@ static void on_tick(uv_timer_t *timer)
     int64_t now = wire_monotonic_ns(&h->settings);
     int64_t greeting_ns = (int64_t)h->settings.handshake_ms * NS_PER_MS,
             dead_ns = (int64_t)h->settings.dead_ms * NS_PER_MS;
-    int64_t heartbeat_ns = (int64_t)h->settings.heartbeat_ms * NS_PER_MS;
+    int64_t heartbeat_ns = (int64_t)h->settings.heartbeat_ms * NS_PER_MS,
+            seldom_ns = BUSY_HEARTBEATS * heartbeat_ns;
+    if (seldom_ns > dead_ns / 2)
+        seldom_ns = heartbeat_ns;
     // After a stall of this process (an overloaded machine, a debugger), read pending input before
     // declaring any node dead.
     bool stalled = h->ticked_ns && now - h->ticked_ns > dead_ns / 2;
@@ -262,8 +271,11 @@ static void on_tick(uv_timer_t *timer)
             h->stats.dead++;
             log_info("lost %.*s: no data for %u ms", STR_ARG(p->node->host), h->settings.dead_ms);
             drop(p, "no data for too long");
-        } else if (now - p->pinged_ns >= heartbeat_ns) {
-            send_ping(p);
+        } else {
+            // The answers of a node show that it lives, and the node hears the questions.
+            bool busy = now - p->answered_ns < heartbeat_ns;
+            if (now - p->pinged_ns >= (busy ? seldom_ns : heartbeat_ns))
+                send_ping(p);
         }
     }
 }

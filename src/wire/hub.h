@@ -108,6 +108,7 @@ struct hub_stats {
     uint64_t node_questions; // number of asked nodes, summed over all questions
     // nodes that were connected but hold none of the requested data; summed likewise
     uint64_t spared;
+    uint64_t pings;
     uint64_t bytes_in, bytes_out;
     uint64_t clients; // HTTP clients on other nodes: the current number
     uint64_t clients_taken, clients_refused;

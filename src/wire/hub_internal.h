@@ -23,7 +23,8 @@ struct peer {
     struct list_link of_hub;  // in list hub.strangers or hub.peers
     struct list_link answers; // its questions in flight
     unsigned answer_count;
-    int64_t pinged_ns;
+    int64_t pinged_ns, answered_ns; // answered: the last frame of an answer
+    uint64_t pings;
     uint32_t last_id;
     bool report_complete; // this connection has delivered the complete first report of hosts
     bool chosen;          // host_index_choose has chosen this peer

@@ -153,6 +153,67 @@ static void a_cancelled_question_ends(void **state)
     network_free(&n);
 }
 
+static _Atomic int64_t time_ns; // of the hub and the links
+
+static int64_t told_time(void *user)
+{
+    (void)user;
+    return atomic_load(&time_ns);
+}
+
+static uint64_t bytes_to(struct hub *h, const char *host)
+{
+    struct arena arena = {0};
+    const struct hub_node *nodes;
+    size_t count;
+    uint64_t bytes = 0;
+    assert_int_equal(hub_nodes(h, &arena, &nodes, &count), 0);
+    for (size_t i = 0; i < count; i++)
+        if (str_eq(nodes[i].host, str_of(host)))
+            bytes = nodes[i].bytes_out;
+    arena_free(&arena);
+    return bytes;
+}
+
+// A node that answers questions gets a quarter of the pings, and another node gets all of its
+// pings.
+static void an_asked_node_needs_few_pings(void **state)
+{
+    (void)state;
+    enum { STEPS = 40 }; // of 0.6 heartbeats
+    const int64_t heartbeat_ns = 100 * NS_PER_MS;
+    struct wire_settings s = net_settings();
+    s.heartbeat_ms = 100;
+    s.dead_ms = 60000;
+    s.clock.monotonic_ns = told_time;
+    atomic_store(&time_ns, clock_monotonic_ns());
+    struct wire_loop *loop = net_loop();
+    struct hub *hub = net_hub(loop, &s, "head", false);
+    struct wire_link *asked = net_link(loop, &s, "asked", hub_port(hub), NULL, NULL),
+                     *quiet = net_link(loop, &s, "quiet", hub_port(hub), NULL, NULL);
+    net_wait(hub, 2);
+    // The first pings follow each other at once. There are no more of them if the clocks contradict
+    // each other, as here.
+    NET_AWAIT(net_stats(hub).pings == 8);
+    for (int step = 1; step <= STEPS; step++) {
+        uint64_t before = bytes_to(hub, "quiet");
+        atomic_fetch_add(&time_ns, 6 * heartbeat_ns / 10);
+        struct asked_names a = ask_with(hub, NET_PATIENCE_NS, &STR("asked"), 1, NULL);
+        assert_int_equal(a.records, 1);
+        arena_free(&a.arena);
+        if (step % 2 == 0)
+            NET_AWAIT(bytes_to(hub, "quiet") > before);
+    }
+    // 24 heartbeats: a ping every 1.2 of them to the one, every 4.2 to 4.8 of them to the other
+    assert_int_equal(net_stats(hub).pings, 8 + STEPS / 2 + 5);
+    NET_AWAIT(net_link_stats(quiet).state == WIRE_LINK_OPEN);
+    assert_int_equal(net_stats(hub).dead, 0);
+    wire_link_destroy(asked);
+    wire_link_destroy(quiet);
+    hub_destroy(hub);
+    wire_loop_stop(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +222,7 @@ int main(void)
         cmocka_unit_test(bytes_may_come_one_by_one),
         cmocka_unit_test(a_changed_byte_ends_the_connection),
         cmocka_unit_test(a_cancelled_question_ends),
+        cmocka_unit_test(an_asked_node_needs_few_pings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
