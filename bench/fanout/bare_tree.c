@@ -4,6 +4,9 @@
 //
 // bare_tree NODES FANOUT PROCESSES QUESTION-BYTES ANSWER-BYTES ROUNDS
 // prints the median time of a round, and its processor time in all processes, in milliseconds.
+#include "base/clock.h"
+#include "wire/tree.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -18,7 +21,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { EVENTS = 256, WARM_UP = 3, BYTES_MAX = 1 << 16, SECONDS_MAX = 300 };
@@ -40,13 +42,6 @@ static void fail(const char *what)
 {
     fprintf(stderr, "bare_tree: %s: %s\n", what, strerror(errno));
     exit(1);
-}
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
 static double cpu_ms(int who)
@@ -95,7 +90,7 @@ static bool ask_children(size_t node)
 static bool take_answer(size_t child)
 {
     static char bytes[BYTES_MAX];
-    size_t parent = (child - 1) / fanout;
+    size_t parent = wire_tree_parent(child, fanout);
     ssize_t n = read(edges[child].up, bytes, sizeof bytes);
     if (n <= 0)
         fail("a node has ended");
@@ -114,13 +109,6 @@ static void take_question(size_t node)
         exit(0); // the first process has ended
     if (!ask_children(node))
         send_all(edges[node].down, answer_bytes);
-}
-
-static void watch(int fd, size_t node, bool up)
-{
-    struct epoll_event e = {.events = EPOLLIN, .data.u64 = node << 1 | up};
-    if (epoll_ctl(loop, EPOLL_CTL_ADD, fd, &e))
-        fail("cannot watch a connection");
 }
 
 // Node 0 is in the first process; the others are spread over processes 1 to `processes`.
@@ -144,25 +132,31 @@ static void run_loop(void)
     }
 }
 
+static void add_end(int fd, size_t node, bool up)
+{
+    int on = 1;
+    struct epoll_event e = {.events = EPOLLIN, .data.u64 = node << 1 | up};
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (epoll_ctl(loop, EPOLL_CTL_ADD, fd, &e))
+        fail("cannot watch a connection");
+}
+
 // Connects a node of this process with its parent in process `to`.
 static void connect_to(size_t node, size_t to)
 {
-    int on = 1;
     edges[node].down = socket(AF_INET, SOCK_STREAM, 0);
     if (edges[node].down < 0 ||
         connect(edges[node].down, (struct sockaddr *)&addresses[to], sizeof *addresses))
         fail("cannot connect");
-    setsockopt(edges[node].down, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    watch(edges[node].down, node, false);
+    add_end(edges[node].down, node, false);
 }
 
 // Makes the connections of a process. The processes connect the nodes one after another.
 static void become(size_t process)
 {
-    int on = 1;
     loop = epoll_create1(0);
     for (size_t i = 1; i < nodes; i++) {
-        size_t parent = process_of((i - 1) / fanout);
+        size_t parent = process_of(wire_tree_parent(i, fanout));
         bool own = process_of(i) == process;
         while ((own || parent == process) && atomic_load(connected) < i)
             sched_yield();
@@ -172,8 +166,7 @@ static void become(size_t process)
             continue;
         if ((edges[i].up = accept(listeners[process], NULL, NULL)) < 0)
             fail("cannot accept");
-        setsockopt(edges[i].up, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        watch(edges[i].up, i, true);
+        add_end(edges[i].up, i, true);
         atomic_store(connected, i + 1);
     }
 }
@@ -225,14 +218,14 @@ int main(int argc, char **argv)
     }
     double own = cpu_ms(RUSAGE_SELF);
     for (size_t i = 0; i < rounds; i++) {
-        times[i] = now_ms();
+        int64_t from_ns = clock_monotonic_ns();
         ask_children(0);
         run_loop();
-        times[i] = now_ms() - times[i];
+        times[i] = (double)(clock_monotonic_ns() - from_ns) / NS_PER_MS;
     }
     own = cpu_ms(RUSAGE_SELF) - own;
     for (size_t i = 1; i < nodes; i++)
-        if (process_of((i - 1) / fanout) == 0)
+        if (process_of(wire_tree_parent(i, fanout)) == 0)
             close(edges[i].up);
     while (wait(NULL) > 0)
         ;

@@ -45,9 +45,9 @@ enum { SOURCES = sizeof kinds / sizeof *kinds };
 
 static const double RATE_DEFAULT_S = 0.5;
 
-// How long the other sources wait for one that hangs or is slow; they wait only once. A slow source
-// gives the values that it has read since the previous sample. With seldom samples they would be
-// outdated, so the others wait longer instead.
+// How long the other sources wait for one that hangs or is slow; they wait only once. The values of
+// a slow source are as old as the interval of its samples. After a long interval they would be
+// outdated, so the other sources wait longer for it.
 static const int64_t DEADLINE_DEFAULT_NS = 20 * NS_PER_MS;
 static const int64_t DEADLINE_SELDOM_NS = 250 * NS_PER_MS;
 static const int64_t SELDOM_NS = DEADLINE_LATE_MAX_NS / 2;

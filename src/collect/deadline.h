@@ -2,11 +2,11 @@
 // own.
 //
 // The caller waits at most a given time. While a call hangs, further calls are refused at once, so
-// a caller loses the waiting time only once. A call that returns too late is not lost: its result
-// is that of the next run, nobody waits for it, and the thread begins the next call at once. So
-// something that is always slow gives values that are one run old. When a call is prompt again, the
-// caller waits for it again. A thread that is blocked in the kernel cannot be ended; it outlives
-// deadline_destroy and frees its memory when it returns.
+// a caller loses the waiting time only once. The next run returns a late result, without waiting,
+// and deadline_done then starts the next call. So a device that is always slow costs no waiting,
+// and its results are one run old. Once a call is prompt again, the caller waits for calls again. A
+// thread that is blocked in the kernel cannot be ended; it outlives deadline_destroy and frees its
+// memory when it returns.
 #ifndef SONDE_COLLECT_DEADLINE_H
 #define SONDE_COLLECT_DEADLINE_H
 

@@ -189,12 +189,14 @@ static void disks(void **state)
 
 // ---- folders; the linker finds this program's statvfs first, which can hang ----
 
-static atomic_bool one_hangs;
+static atomic_bool one_hangs, all_are_slow;
 static int gate[2];
 
 int statvfs(const char *restrict path, struct statvfs *restrict about)
 {
     char c;
+    if (atomic_load(&all_are_slow))
+        usleep(50 * 1000);
     if (atomic_load(&one_hangs) && str_ends(str_of(path), STR("run")))
         assert_int_equal(read(gate[0], &c, 1), 1);
     if (str_ends(str_of(path), STR("gone"))) {
@@ -211,15 +213,20 @@ int statvfs(const char *restrict path, struct statvfs *restrict about)
     return 0;
 }
 
-static struct collect *collect_folders(const char *folder)
+static struct collect *collect_folders_of(const char *folder, const char *sources)
 {
     struct collect *c;
     struct error e;
     const struct collect_options options = {
-        .root = "", .level = 2, .folder = folder, .sources = "filesystem"};
+        .root = "", .level = 2, .folder = folder, .sources = sources};
     assert_int_equal(collect_create(&options, &c, &e), 0);
     assert_int_equal(collect_set_count(c), 1);
     return c;
+}
+
+static struct collect *collect_folders(const char *folder)
+{
+    return collect_folders_of(folder, "filesystem");
 }
 
 static double folder(struct collect *c, const double *values, const char *name, const char *tag)
@@ -320,6 +327,23 @@ static void a_folder_that_is_slow(void **state)
     assert_int_equal(write(gate[1], "a", 1), 1);
 }
 
+// At a low rate, late values would be outdated, so a sample waits for slow folders.
+static void slow_folders_at_a_low_rate(void **state)
+{
+    (void)state;
+    double values[64];
+    atomic_store(&all_are_slow, true);
+    atomic_store(&one_hangs, false);
+    struct collect *c = collect_folders_of("/some/run", "filesystem,filesystem=60");
+    int64_t t_ns = 60 * SECOND;
+    do { // late only if the machine stands still
+        sample_until(c, t_ns, 1 + 5 + 3, values);
+        t_ns += 60000 * SECOND;
+    } while (collect_reason(c, STR("filesystem")).size != 0);
+    collect_destroy(c);
+    atomic_store(&all_are_slow, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +354,7 @@ int main(void)
         cmocka_unit_test(folders),
         cmocka_unit_test(a_folder_that_hangs),
         cmocka_unit_test(a_folder_that_is_slow),
+        cmocka_unit_test(slow_folders_at_a_low_rate),
     };
     return cmocka_run_group_tests_name("collect/instances", tests, NULL, NULL);
 }

@@ -117,6 +117,13 @@ static void interrupts(void **state)
     tree_free(&t);
 }
 
+// Samples the source until it has its value: on a busy machine an answer is late.
+static void sample_lustre(struct probe *p, int64_t *t_ns)
+{
+    while (probe_sample(p, "lustre", *t_ns += 2 * SECOND) != 1)
+        usleep(100);
+}
+
 // A source in a thread of its own is cut off while it hangs; the others continue; it recovers by
 // itself.
 static void a_source_that_hangs(void **state)
@@ -130,8 +137,7 @@ static void a_source_that_hangs(void **state)
     probe_deadline_ns = 0;
     struct probe p = probe_make(t.root, 2, getuid());
     int64_t t_ns = SECOND;
-    while (probe_sample(&p, "lustre", t_ns += 2 * SECOND) != 1)
-        usleep(100); // late on a busy machine
+    sample_lustre(&p, &t_ns);
     atomic_store(&hanging_calls, 1);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(probe_sample(&p, "lustre", t_ns += 2 * SECOND), -ETIMEDOUT);
@@ -145,8 +151,7 @@ static void a_source_that_hangs(void **state)
     assert_int_equal(write(gate[1], "a", 1), 1);
     // The first answer may be late, which the reason says.
     do {
-        while (probe_sample(&p, "lustre", t_ns += 2 * SECOND) != 1)
-            usleep(100);
+        sample_lustre(&p, &t_ns);
         assert_true(probe_tagged(&p, "lustre", "lustre_opens_total", "scratch", NULL) == 2);
     } while (collect_reason(p.c, STR("lustre")).size != 0);
     // Shutting down does not wait for it, and its memory is freed when it returns.
@@ -177,8 +182,7 @@ static void a_source_that_is_slow(void **state)
         tree_write(&t, SCRATCH, text);
         usleep(15 * 1000); // slow, which is the subject: more than half of the deadline
         assert_int_equal(write(gate[1], "a", 1), 1);
-        while (probe_sample(&p, "lustre", t_ns += 2 * SECOND) != 1)
-            usleep(100);
+        sample_lustre(&p, &t_ns);
         assert_true(probe_tagged(&p, "lustre", "lustre_opens_total", "scratch", NULL) == i);
         assert_true(str_ends(collect_reason(p.c, STR("lustre")),
                              STR(" s to answer: its values are those of the sample before")));
