@@ -32,7 +32,8 @@ struct run {
     unsigned question;
     struct str own_request; // points into `request`
     int64_t deadline_ns;    // deadline of our own answer
-    bool refreshing, view_is_open, answering, children_done;
+    // starting: our own answer begins with the next step, in the same turn as its first records
+    bool refreshing, starting, view_is_open, answering, children_done;
     struct pending_question *children;
     int64_t children_deadline_ns;
     struct wire_gather *gather; // only at a relay
@@ -154,6 +155,22 @@ static void own_part_failed(struct run *r, const struct error *e)
         r->error = *e;
 }
 
+static void start_own(struct run *r)
+{
+    struct answers *a = r->answers;
+    struct error e = {0};
+    int failed = a->o.source->open(a->o.source->user, &r->view, &e);
+    r->view_is_open = failed == 0;
+    if (!failed)
+        wire_host_reports_look_at(a->o.host_reports, &r->view);
+    if (!failed)
+        failed = a->o.questions->answer(&r->answer, r->question, r->own_request, &r->view,
+                                        a->o.host, r->deadline_ns, &r->watch, &e);
+    r->answering = failed == 0;
+    if (failed)
+        own_part_failed(r, &e);
+}
+
 static void put_size(struct buf *out, size_t at)
 {
     uint32_t size = (uint32_t)(out->size - at - WIRE_RECORD_SIZE_BYTES);
@@ -248,7 +265,7 @@ static bool make_record(struct run *r)
 
 static bool is_complete(const struct run *r)
 {
-    bool coming = r->refreshing || r->answering || r->children;
+    bool coming = r->refreshing || r->starting || r->answering || r->children;
     return r->error.code || (!coming && (!r->gather || r->gathered));
 }
 
@@ -258,6 +275,10 @@ static bool step(struct wire_work *work)
     if (r->children && r->children_done) {
         pending_question_end(r->children, WIRE_LATE);
         r->children = NULL;
+    }
+    if (r->starting) {
+        r->starting = false;
+        start_own(r);
     }
     // Several small records go out together, so make more before sending.
     if (make_record(r) && r->out.size - r->sent < wire_session_part_max(r->answers->session) &&
@@ -371,27 +392,11 @@ static bool is_for_us(const struct answers *a, const struct wire_ask *ask)
     return false;
 }
 
-static void start_own(struct run *r)
-{
-    struct answers *a = r->answers;
-    struct error e = {0};
-    int failed = a->o.source->open(a->o.source->user, &r->view, &e);
-    r->view_is_open = failed == 0;
-    if (!failed)
-        wire_host_reports_look_at(a->o.host_reports, &r->view);
-    if (!failed)
-        failed = a->o.questions->answer(&r->answer, r->question, r->own_request, &r->view,
-                                        a->o.host, r->deadline_ns, &r->watch, &e);
-    r->answering = failed == 0;
-    if (failed)
-        own_part_failed(r, &e);
-}
-
 static void on_refreshed(struct wire_refresh *refresh)
 {
     struct run *r = LIST_OF(refresh, struct run, refresh);
     r->refreshing = false;
-    start_own(r);
+    r->starting = true;
     wire_loop_work(r->answers->o.loop, &r->work);
 }
 
@@ -401,7 +406,7 @@ static void prepare_own(struct run *r)
 {
     struct answers *a = r->answers;
     if (!a->o.refresher || !drain_reaches(a->o.questions->until(r->question, r->own_request))) {
-        start_own(r);
+        r->starting = true;
         return;
     }
     r->refreshing = true;

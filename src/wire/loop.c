@@ -57,16 +57,25 @@ static void queue_remove(struct wire_work *w)
     w->queued = false;
 }
 
+// Returns false if the work has ended. `now` is the time before the turn, and then after it.
+static bool run_turn(struct wire_work *w, int64_t *now)
+{
+    int64_t until = *now + WIRE_LOOP_TURN_NS;
+    bool more;
+    do {
+        more = w->step(w);
+        *now = clock_monotonic_ns();
+    } while (more && *now < until);
+    return more;
+}
+
 static void on_idle(uv_idle_t *idle)
 {
     struct wire_loop *l = idle->data;
-    int64_t until = clock_monotonic_ns() + ROUND_NS;
-    for (struct wire_work *w; (w = queue_take(&l->work));) {
-        if (w->step(w))
+    int64_t now = clock_monotonic_ns(), until = now + ROUND_NS;
+    for (struct wire_work *w; now < until && (w = queue_take(&l->work));)
+        if (run_turn(w, &now))
             queue_add(&l->work, w);
-        if (clock_monotonic_ns() >= until)
-            break;
-    }
     if (list_empty(&l->work))
         uv_idle_stop(idle);
 }
