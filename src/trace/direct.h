@@ -45,8 +45,8 @@ static inline bool direct_is_possible(void)
     return __builtin_expect(is_allowed && has_one_thread(), 1);
 }
 
-// Returns what libc's function returns, and sets errno as it does.
-static inline long direct_call(long number, long first, long second, long third, long fourth)
+// Returns a negative error number if the call fails.
+static inline long direct_result(long number, long first, long second, long third, long fourth)
 {
     register long r10 __asm__("r10") = fourth;
     long result;
@@ -54,10 +54,7 @@ static inline long direct_call(long number, long first, long second, long third,
                      : "=a"(result)
                      : "a"(number), "D"(first), "S"(second), "d"(third), "r"(r10)
                      : "rcx", "r11", "memory");
-    if (__builtin_expect(result >= 0, 1))
-        return result;
-    errno = (int)-result;
-    return -1;
+    return result;
 }
 
 #else // returns are predicted, or a system call has another form than libc's function
@@ -76,14 +73,23 @@ static inline bool direct_is_possible(void)
     return false;
 }
 
-static inline long direct_call(long number, long first, long second, long third, long fourth)
+static inline long direct_result(long number, long first, long second, long third, long fourth)
 {
     (void)number, (void)first, (void)second, (void)third, (void)fourth;
-    errno = ENOSYS;
-    return -1;
+    return -ENOSYS;
 }
 
 #endif
+
+// Returns what libc's function returns, and sets errno as it does.
+static inline long direct_call(long number, long first, long second, long third, long fourth)
+{
+    long result = direct_result(number, first, second, third, fourth);
+    if (__builtin_expect(result >= 0, 1))
+        return result;
+    errno = (int)-result;
+    return -1;
+}
 
 // `number` is that of read, write, pread64 or pwrite64.
 static inline long direct_moves(long number, int fd, const void *data, size_t size, long at)
@@ -94,6 +100,13 @@ static inline long direct_moves(long number, int fd, const void *data, size_t si
 static inline int direct_open(int folder, const char *path, int flags, unsigned mode)
 {
     return (int)direct_call(SYS_openat, folder, (long)path, flags, (long)mode);
+}
+
+// `info` is libc's struct stat, which is the kernel's where direct calls are possible. Returns
+// false if the call fails, and leaves errno alone.
+static inline bool direct_stat(int fd, void *info)
+{
+    return direct_result(SYS_fstat, fd, (long)info, 0, 0) == 0;
 }
 
 static inline int direct_close(int fd)

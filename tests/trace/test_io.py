@@ -24,6 +24,7 @@ DONE = {
     "forks": {"open": 1, "write": (8, 210045), "close": 4},
     "others": {"open": 1, "write": (2, 7), "read": (1, 3), "close": 2},
     "copies": {"open": 2, "write": (3, 200001), "read": (2, 100001), "close": 2},
+    "stats": {"open": 1, "write": (1, 100000), "read": (1, 100), "close": 1},
 }
 # A library that counts calls of write, and a program that is linked with it.
 WRAPPER = """
@@ -96,6 +97,9 @@ class Io(Traced):
 
     def test_copies(self):
         self.check("copies", {"in": {"write": (1, 100000), "read": (2, 100001)}, "out": {"write": (2, 100001)}})
+
+    def test_stats(self):
+        self.check("stats", {"stats": {"write": (1, 100000), "read": (1, 100)}})
 
     def test_signal_handlers(self):
         """Each call in a signal handler is counted as a call or as an uncounted call."""
