@@ -84,6 +84,7 @@ if __name__ == "__main__":
         print("bench: PyTorch is not here, so the cost of a recorded step is not measured", file=sys.stderr)
     else:
         with tempfile.TemporaryDirectory(prefix="sb-") as folder:
-            environment = os.environ | {"PYTHONPATH": f"{BUILD}/bindings/python", "TMPDIR": folder}
+            path = os.pathsep.join([f"{BUILD}/bindings/python", *filter(None, [os.environ.get("PYTHONPATH")])])
+            environment = os.environ | {"PYTHONPATH": path, "TMPDIR": folder}
             command = [f"{BUILD}/sonde", "run", "--quiet", "--no-record", "-l", "1", "--", sys.executable, __file__, "measure"]
             sys.exit(subprocess.run(command, env=environment).returncode)
