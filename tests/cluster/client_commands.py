@@ -145,8 +145,7 @@ class ClientCommands:
         for header in ("Origin: http://evil.example", "Sec-Fetch-Site: cross-site", "Host: evil.example"):
             self.assertEqual(self.socket("n3", "-H", header, nodes)[0], 403, header)
         # A killed relay is restarted and makes the socket again.
-        for pid in self.lab.processes("n3", "sonde relay "):
-            os.kill(pid, signal.SIGKILL)
+        self.lab.signal("n3", signal.SIGKILL, "sonde relay ")
         until(lambda: self.socket("n3", nodes)[0] == 200, "the next relay leads there")
         # A node that cannot reach the first node says so.
         self.lab.partition("n3")

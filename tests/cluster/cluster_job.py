@@ -10,7 +10,7 @@ import signal
 import time
 import unittest
 
-from lab import PATIENCE_S, until
+from lab import PATIENCE_S, each, until
 
 SONDE = os.environ["SONDE"]
 EMITTER = os.environ["EMITTER"]
@@ -70,8 +70,7 @@ class ClusterJob:
                 self.nothing_left()
         finally:  # so that a failed test does not affect the next one
             for host in self.lab.names:
-                for pid in self.ours(host):
-                    os.kill(pid, signal.SIGKILL)
+                each(lambda pid: os.kill(pid, signal.SIGKILL), self.ours(host))
                 self.lab.clear(host, "/tmp", "/dev/shm")
         self.lab.idle()
 
@@ -206,8 +205,7 @@ class ClusterJob:
         url, token = replay.stderr.readline().split()[1].split("/?token=")
         code = "import json, sys, urllib.request; print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers={'Authorization': 'Bearer ' + sys.argv[2]})).read().decode())"
         asked = self.lab.run("n1", "python3", "-c", code, url + path, token)
-        for pid in self.lab.processes("n1", "sonde replay"):
-            os.kill(pid, signal.SIGTERM)
+        self.lab.signal("n1", signal.SIGTERM, "sonde replay")
         replay.communicate(timeout=PATIENCE_S)
         self.assertEqual(asked.returncode, 0, asked.stderr)
         return json.loads(asked.stdout)

@@ -362,6 +362,11 @@ class Lab:
                 found[int(entry)] = command
         return found
 
+    def signal(self, name, number, word):
+        """Sends a signal to all processes of a host whose command line contains `word`. Some may
+        end because others did."""
+        each(lambda pid: os.kill(pid, number), self.processes(name, word))
+
     def file(self, name, path):
         """Returns a host's path as seen from this machine."""
         return pathlib.Path(f"/proc/{self.hosts[name].pid}/root{path}")

@@ -84,8 +84,7 @@ class NodeAnswers:
         self.started.append(self.lab.start("n3", "timeout", "60", "sonde", "relay", "--key-file=/tmp/wrong-key", f"--parent=10.77.0.11:{port}", "--host=n3", f"--job={job}", "/tmp/nothing"))
         until(lambda: self.ask("/sonde/v1/status")[1]["hub"]["refused_key"] > 0, "a wrong key is refused and counted")
         self.all_answer()
-        for pid in self.lab.processes("n3", "wrong-key"):
-            os.kill(pid, signal.SIGKILL)
+        self.lab.signal("n3", signal.SIGKILL, "wrong-key")
         self.lab.run("n3", "rm", "-r", "/tmp/wrong-key", "/tmp/nothing")
         self.stop(run)
 
@@ -102,8 +101,7 @@ class NodeAnswers:
             answers[:] = [self.lab.run(node, "python3", "-c", BROWSE, address)]
             return answers[0].returncode == 0
         until(shown, lambda: f"the page through the tunnel: {answers[0].stderr}")
-        for pid in self.lab.processes(node, "ssh -NL"):
-            os.kill(pid, signal.SIGTERM)
+        self.lab.signal(node, signal.SIGTERM, "ssh -NL")
         tunnel.wait(60)
         shows, hosts = json.loads(answers[0].stdout)
         self.assertEqual((shows, hosts), (address.split("?")[0], HOSTS))
@@ -249,8 +247,7 @@ class NodeAnswers:
         run = self.start("sonde", "run", "--no-record", "--remote-tunnel-node=n2", "--remote-tunnel-port=5151", "sleep", "1000")
         # The taken port is reported once; the run goes on trying to open the tunnel.
         self.assertRegex(self.warning(run), "the tunnel from n2 is not open: .*port.* 5151")
-        for pid in self.lab.processes("n2", "signal.pause"):
-            os.kill(pid, signal.SIGKILL)
+        self.lab.signal("n2", signal.SIGKILL, "signal.pause")
         until(lambda: self.answers("n2", 5151), "the tunnel is open")
         # A killed tunnel is opened again.
         (ssh,) = self.lab.processes("n1", "ssh -N")
@@ -269,6 +266,5 @@ class NodeAnswers:
         os.kill(launcher, signal.SIGKILL)
         run.communicate(timeout=PATIENCE_S)
         until(lambda: not self.lab.processes("n1", "ssh -N"), "the tunnel is gone")
-        for pid in self.lab.processes("n1", "sleep 1000"):
-            os.kill(pid, signal.SIGKILL)
+        self.lab.signal("n1", signal.SIGKILL, "sleep 1000")
         self.assertEqual(self.lab.run("n1", "sonde", "run", "--no-record", "true").returncode, 0)

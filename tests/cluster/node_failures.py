@@ -117,8 +117,7 @@ class NodeFailures:
         self.lab.heal("n2")
         # `sonde node` on n2 would end by itself when it notices the end of the launcher: when its
         # connection closes, or after a timeout. The test does not wait for that.
-        for pid in self.lab.processes("n2", "sonde node"):
-            os.kill(pid, signal.SIGTERM)
+        self.lab.signal("n2", signal.SIGTERM, "sonde node")
 
     @moves_no_data("nothing is asked or recorded")
     def test_a_command_that_fails_with_its_node_is_restarted(self):
@@ -136,8 +135,7 @@ class NodeFailures:
         _, err = run.communicate(timeout=PATIENCE_S)
         self.assertEqual(run.returncode, 0, err)
         self.lab.heal("n2")
-        for pid in self.lab.processes("n2", "sonde node"):
-            os.kill(pid, signal.SIGTERM)
+        self.lab.signal("n2", signal.SIGTERM, "sonde node")
 
     @moves_no_data("the command ends at once, nothing is recorded")
     def test_restart_by_exit_code(self):

@@ -157,8 +157,7 @@ class SlurmSteps:
         """Slurm ends the nodes with the job; on a busy machine it kills them. The next run on a
         node cleans up after that."""
         run = self.in_job("--node-timeout=1000", "--no-record")
-        for pid in self.lab.processes("n1", "srun --overlap"):
-            os.kill(pid, signal.SIGKILL)
+        self.lab.signal("n1", signal.SIGKILL, "srun --overlap")
         self.hears(run, "node n2 is lost: signal 9 (Killed)")
         self.hears(run, "node n3 is lost: signal 9 (Killed)")
         _, err = self.stop(run)
