@@ -111,7 +111,8 @@ extern const char *const io_direct[];
 // interrupted call is uncounted, and the thread's further calls count.
 void io_abandon(void);
 
-// Called after the program itself has called fstat, with what it says.
+// Called after the program itself has called fstat, with what it says. The state of the descriptor
+// is IO_UNKNOWN.
 void io_learn(int fd, dev_t device, ino_t inode, mode_t mode);
 
 #endif

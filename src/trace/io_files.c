@@ -568,8 +568,6 @@ void io_forget_range(unsigned from, unsigned to)
 
 void io_learn(int fd, dev_t device, ino_t inode, mode_t mode)
 {
-    if (io_state(fd) != IO_UNKNOWN)
-        return;
     int *place = errno_place(), code = *place;
     if (!busy && enter()) {
         classify(&io_slots[fd], fd, device, inode, mode);

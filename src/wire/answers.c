@@ -17,6 +17,9 @@ enum {
     CHILDREN_SHARE = 4,    // children get three quarters of their relay's time
 };
 
+// Our own part of an answer. It begins in a step, in the same turn as its first records.
+enum own_state { OWN_ENDED, OWN_REFRESHING, OWN_BEGINS, OWN_ANSWERING };
+
 struct run {
     struct wire_work work; // the first member: the work is the run
     struct answers *answers;
@@ -27,13 +30,13 @@ struct run {
     struct wire_answer *answer; // NULL: no answer in progress
     struct work_watch watch;    // for both the answer and the gather
     size_t held_bytes;          // accounted bytes
-    // brings the files up to date before our own answer; valid while `refreshing`
+    // brings the files up to date before our own answer; valid in OWN_REFRESHING
     struct wire_refresh refresh;
     unsigned question;
     struct str own_request; // points into `request`
     int64_t deadline_ns;    // deadline of our own answer
-    // starting: our own answer begins with the next step, in the same turn as its first records
-    bool refreshing, starting, view_is_open, answering, children_done;
+    enum own_state own;
+    bool view_is_open, children_done;
     struct pending_question *children;
     int64_t children_deadline_ns;
     struct wire_gather *gather; // only at a relay
@@ -59,7 +62,7 @@ static void free_run(struct run *r)
 {
     struct answers *a = r->answers;
     wire_loop_work_cancel(&r->work);
-    if (r->refreshing)
+    if (r->own == OWN_REFRESHING)
         wire_refresh_cancel(a->o.refresher, &r->refresh);
     list_remove(&r->of_all);
     if (r->children)
@@ -146,7 +149,7 @@ static void finish(struct run *r)
 // continues with its children.
 static void own_part_failed(struct run *r, const struct error *e)
 {
-    r->answering = false;
+    r->own = OWN_ENDED;
     if (r->children || r->answers->o.children)
         add_missing(r, &(struct wire_missing){r->answers->o.host,
                                               e->code == -ETIMEDOUT ? WIRE_LATE : WIRE_ERROR,
@@ -166,7 +169,7 @@ static void start_own(struct run *r)
     if (!failed)
         failed = a->o.questions->answer(&r->answer, r->question, r->own_request, &r->view,
                                         a->o.host, r->deadline_ns, &r->watch, &e);
-    r->answering = failed == 0;
+    r->own = OWN_ANSWERING;
     if (failed)
         own_part_failed(r, &e);
 }
@@ -200,7 +203,7 @@ static void step_own(struct run *r)
     if (more < 0)
         own_part_failed(r, &e);
     else if (more == 0)
-        r->answering = false;
+        r->own = OWN_ENDED;
 }
 
 // Makes the next gathered record. Returns false after the last one.
@@ -250,9 +253,9 @@ static bool make_record(struct run *r)
 {
     if (r->error.code || r->out.size - r->sent >= OUT_MAX)
         return false;
-    if (r->answering)
+    if (r->own == OWN_ANSWERING)
         step_own(r);
-    else if (!r->refreshing && !r->children && r->gather && !r->gathered)
+    else if (r->own == OWN_ENDED && !r->children && r->gather && !r->gathered)
         r->gathered = !step_gathered(r);
     else
         return false;
@@ -265,7 +268,7 @@ static bool make_record(struct run *r)
 
 static bool is_complete(const struct run *r)
 {
-    bool coming = r->refreshing || r->starting || r->answering || r->children;
+    bool coming = r->own != OWN_ENDED || r->children;
     return r->error.code || (!coming && (!r->gather || r->gathered));
 }
 
@@ -276,10 +279,8 @@ static bool step(struct wire_work *work)
         pending_question_end(r->children, WIRE_LATE);
         r->children = NULL;
     }
-    if (r->starting) {
-        r->starting = false;
+    if (r->own == OWN_BEGINS)
         start_own(r);
-    }
     // Several small records go out together, so make more before sending.
     if (make_record(r) && r->out.size - r->sent < wire_session_part_max(r->answers->session) &&
         !is_complete(r))
@@ -294,7 +295,7 @@ static bool step(struct wire_work *work)
     }
     return all_sent &&
            // otherwise new credit, a child or the refresh resumes the answer
-           (r->answering || !(r->children || r->refreshing));
+           (r->own == OWN_ANSWERING || !(r->children || r->own == OWN_REFRESHING));
 }
 
 // ---- children of a relay ----
@@ -395,8 +396,7 @@ static bool is_for_us(const struct answers *a, const struct wire_ask *ask)
 static void on_refreshed(struct wire_refresh *refresh)
 {
     struct run *r = LIST_OF(refresh, struct run, refresh);
-    r->refreshing = false;
-    r->starting = true;
+    r->own = OWN_BEGINS;
     wire_loop_work(r->answers->o.loop, &r->work);
 }
 
@@ -406,10 +406,10 @@ static void prepare_own(struct run *r)
 {
     struct answers *a = r->answers;
     if (!a->o.refresher || !drain_reaches(a->o.questions->until(r->question, r->own_request))) {
-        r->starting = true;
+        r->own = OWN_BEGINS;
         return;
     }
-    r->refreshing = true;
+    r->own = OWN_REFRESHING;
     r->refresh.ready = on_refreshed;
     wire_refresh_begin(a->o.refresher, &r->refresh);
 }

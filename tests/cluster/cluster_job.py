@@ -143,11 +143,9 @@ class ClusterJob:
 
     def stop(self, process):
         """Sends SIGINT to the run, as Ctrl-C does; returns its output."""
-        for pid, text in self.lab.processes("n1", "sonde run").items():
-            if "salloc" not in text and "nsenter" not in text:
-                # A process that the run was about to start has another name now, or has ended.
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGINT)
+        runs = self.lab.processes("n1", "sonde run").items()
+        # A process that the run was about to start has another name now, or has ended.
+        each(lambda pid: os.kill(pid, signal.SIGINT), [pid for pid, text in runs if "salloc" not in text and "nsenter" not in text])
         return process.communicate(timeout=PATIENCE_S)
 
     def ask(self, path):

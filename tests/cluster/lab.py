@@ -227,10 +227,7 @@ class Lab:
             self.slow(name)
         for host in [*self.hosts.values()] + ([self.switch] if self.switch else []):
             if host.pid and host.process.poll() is None:
-                try:
-                    os.kill(host.pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+                each(lambda pid: os.kill(pid, signal.SIGKILL), [host.pid])
             for stream in (host.process.stdin, host.process.stdout):
                 stream.close()
             host.process.kill() if not host.pid else None

@@ -5,19 +5,18 @@
 #include "unit/test.h"
 #include "unit/wire/net.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 
 enum { ITEMS = 3, STEPS = 4000, ALL = ITEMS * STEPS };
 
+// Written by the loop's thread, and read after its end.
 static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    size_t count; // made steps
+    atomic_size_t count; // made steps
     int item[ALL];
     int64_t at_ns[ALL];
     int64_t begin_ns;
     bool cancelled_one_ran;
-} steps = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+} steps;
 
 static struct item {
     struct wire_work work; // the first member: the work is the item
@@ -27,11 +26,8 @@ static struct item {
 static bool step(struct wire_work *work)
 {
     struct item *i = (struct item *)work;
-    pthread_mutex_lock(&steps.lock);
     steps.item[steps.count] = i->number;
     steps.at_ns[steps.count++] = clock_monotonic_ns();
-    pthread_cond_signal(&steps.ended);
-    pthread_mutex_unlock(&steps.lock);
     wire_loop_work_cancel(&cancelled.work);
     return --i->left > 0;
 }
@@ -54,15 +50,14 @@ static void queue_all(void *user)
     wire_loop_work(user, &cancelled.work);
 }
 
-static void run_all(void)
+static int run_all(void **state)
 {
+    (void)state;
     struct wire_loop *l = net_loop();
     wire_loop_call(l, queue_all, l);
-    pthread_mutex_lock(&steps.lock);
-    while (steps.count < ALL)
-        pthread_cond_wait(&steps.ended, &steps.lock);
-    pthread_mutex_unlock(&steps.lock);
+    NET_AWAIT(steps.count == ALL);
     wire_loop_stop(l);
+    return 0;
 }
 
 // Small steps of one item follow each other, so that its memory stays in the processor's cache. The
@@ -127,6 +122,5 @@ int main(void)
         cmocka_unit_test(items_take_turns),
         cmocka_unit_test(cancelled_work_does_not_run),
     };
-    run_all();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, run_all, NULL);
 }
