@@ -50,7 +50,7 @@ void storable_name_add(struct buf *out, struct str name, size_t bytes_max)
         unsigned char c = (unsigned char)name.data[i];
         n = utf8_sequence((const unsigned char *)name.data + i, name.size - i);
         n = n ? n : 1; // a byte that is not UTF-8 stays unchanged
-        if (c < 0x80 && !storable_name_sign(c))
+        if (!storable_name_byte((char)c))
             add_character(out, twin_of(c));
         else
             buf_add_str(out, str_slice(name, i, i + n));

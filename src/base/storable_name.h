@@ -16,25 +16,36 @@
 
 #include <stdbool.h>
 
-// True if a name may contain this ASCII character.
-static inline bool storable_name_sign(unsigned char c)
+// True if a name may contain this byte.
+static inline bool storable_name_byte(char c)
 {
-    bool letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
-    return letter || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/' || c == ':' ||
-           c == '-';
+    static const bool may[256] = {
+        ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true,
+        ['_'] = true,         ['.'] = true,         ['/'] = true,
+        [':'] = true,         ['-'] = true,         [0x80 ... 0xff] = true,
+    };
+    return may[(unsigned char)c];
 }
 
 // True if the name can be stored unchanged.
 static inline bool storable_name_is(struct str name, size_t bytes_max)
 {
+    size_t storable = 0;
     if (!name.size || name.size > bytes_max)
         return false;
-    for (size_t i = 0; i < name.size; i++) {
-        unsigned char c = (unsigned char)name.data[i];
-        if (c < 0x80 && !storable_name_sign(c))
-            return false;
-    }
-    return true;
+    while (storable < name.size && storable_name_byte(name.data[storable]))
+        storable++;
+    return storable == name.size;
+}
+
+// Returns the length of a text with a NUL, or that of its beginning before the first byte that a
+// name may not contain.
+static inline size_t storable_name_length(const char *text)
+{
+    size_t length = 0;
+    while (storable_name_byte(text[length]))
+        length++;
+    return length;
 }
 
 // Appends the storable form of `name` to `out`, which is the name itself if it is storable.

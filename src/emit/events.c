@@ -18,17 +18,21 @@
 enum {
     STACK_BYTES = 64 << 10,
     DEPTH_MAX = 64,
-    FRAME_FIXED = 24,
-    TEXT_BYTES_MAX =
-        4 + SEGMENT_TEXT_MAX + SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 8,
+    TEXT_BYTES_MAX = 4 + SEGMENT_TEXT_MAX +
+                     SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + EMIT_STR_SLACK,
     TEXT_ROOM = (TEXT_BYTES_MAX + SEGMENT_PAGE - 1) / SEGMENT_PAGE * SEGMENT_PAGE,
 };
 
-// A frame of the stack: start, id, parent, text as in the record.
+struct frame {
+    uint64_t start, id;
+    uint64_t text_end; // where its text ends in `texts`
+};
+
 struct span_stack {
-    uint32_t depth;
-    uint32_t ends[DEPTH_MAX];
-    char frames[STACK_BYTES - 4 - 4 * DEPTH_MAX];
+    uint64_t depth;
+    // The first frame has no span. It is the parent of the outermost span, with the id 0.
+    struct frame frames[1 + DEPTH_MAX];
+    char texts[STACK_BYTES - 8 - (1 + DEPTH_MAX) * sizeof(struct frame)];
     char text[TEXT_ROOM]; // of a record that has no frame
 };
 
@@ -48,16 +52,21 @@ void emit_spans_forget(uint32_t slot)
         open_spans[slot].stack->depth = 0;
 }
 
-// Returns NULL without memory.
-static struct span_stack *stack_of(const struct ring *r)
+__attribute__((noinline, cold)) static struct span_stack *new_stack(const struct ring *r)
 {
-    struct span_stack **stack = &open_spans[r->index].stack;
-    if (!*stack) {
-        void *fresh =
-            mmap(NULL, sizeof **stack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        *stack = fresh == MAP_FAILED ? NULL : fresh;
-    }
-    return *stack;
+    struct span_stack *fresh =
+        mmap(NULL, sizeof *fresh, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED)
+        return NULL;
+    open_spans[r->index].stack = fresh;
+    return fresh;
+}
+
+// Returns NULL without memory.
+static inline struct span_stack *stack_of(const struct ring *r)
+{
+    struct span_stack *s = open_spans[r->index].stack;
+    return __builtin_expect(s != NULL, 1) ? s : new_stack(r);
 }
 
 static void refuse(void)
@@ -65,32 +74,56 @@ static void refuse(void)
     atomic_fetch_add_explicit(&emit_process.header->refused, 1, memory_order_relaxed);
 }
 
-// Encodes the text of a record, padded, and returns its size. Cuts a name over the limit, and
-// leaves out a tag over a limit; both are counted.
-static size_t encode_text(char *out, const char *name, size_t name_max,
-                          const struct sonde_tag *tags, size_t count)
+// The text of a record that is being encoded: a name, then tags.
+struct text {
+    char *start, *at;
+    uint32_t tags_at; // where the number of tags is
+    uint32_t tags;
+};
+
+// Encodes the name, cut at the limit.
+static inline struct text text_begin(char *out, const char *name, size_t name_max)
 {
-    struct str kept = str_of(name ? name : ""), key, value;
+    struct str kept = str_of(name ? name : "");
     if (__builtin_expect(kept.size > name_max, 0)) {
         kept = emit_cut(kept, name_max);
         refuse();
     }
-    char *at = emit_put_str(out, kept), *tags_at = at;
-    uint16_t taken = 0;
-    at += sizeof taken;
-    for (size_t i = 0; i < count; i++) {
-        if (taken == SEGMENT_TAGS_MAX || !emit_tag_texts(&tags[i], &key, &value)) {
-            refuse();
-            continue;
-        }
-        at = emit_put_str(at, key);
-        at = emit_put_str(at, value);
-        taken++;
+    char *at = emit_put_str(out, kept);
+    return (struct text){out, at + sizeof(uint16_t), (uint32_t)(at - out), 0};
+}
+
+// Leaves out a tag over a limit, and counts it.
+static inline void text_tag(struct text *t, const char *key, const char *value)
+{
+    struct str k, v;
+    if (__builtin_expect(t->tags == SEGMENT_TAGS_MAX ||
+                             !emit_tag_texts(&(struct sonde_tag){key, value}, &k, &v),
+                         0)) {
+        refuse();
+        return;
     }
-    memcpy(tags_at, &taken, sizeof taken);
+    t->at = emit_put_str(emit_put_str(t->at, k), v);
+    t->tags++;
+}
+
+// Returns the size of the text with its padding.
+static inline size_t text_end(struct text *t)
+{
+    uint16_t tags = (uint16_t)t->tags;
+    memcpy(t->start + t->tags_at, &tags, sizeof tags);
     const uint64_t zeros = 0;
-    memcpy(at, &zeros, sizeof zeros); // TEXT_BYTES_MAX has room for it
-    return ((size_t)(at - out) + 7) / 8 * 8;
+    memcpy(t->at, &zeros, sizeof zeros); // in the slack
+    return ((size_t)(t->at - t->start) + 7) / 8 * 8;
+}
+
+static size_t encode_text(char *out, const char *name, size_t name_max,
+                          const struct sonde_tag *tags, size_t count)
+{
+    struct text t = text_begin(out, name, name_max);
+    for (size_t i = 0; i < count; i++)
+        text_tag(&t, tags[i].key, tags[i].value);
+    return text_end(&t);
 }
 
 // Returns an id that is unique among all threads of this process.
@@ -99,12 +132,14 @@ static uint64_t next_id(struct ring *r)
     return ((uint64_t)r->index << 40) + ++r->spans;
 }
 
-static void put_event(enum segment_type type, unsigned flags, uint64_t start, uint64_t end,
-                      uint64_t id, uint64_t parent, const char *text, size_t text_bytes)
+static inline __attribute__((always_inline)) void put_event(struct ring *r, enum segment_type type,
+                                                            unsigned flags, uint64_t start,
+                                                            uint64_t end, uint64_t id,
+                                                            uint64_t parent, const char *text,
+                                                            size_t text_bytes)
 {
     size_t bytes = SEGMENT_EVENT_WORDS * 8 + text_bytes;
-    struct ring *r = emit_room_if_needed(bytes, 1);
-    if (!r)
+    if (__builtin_expect(!emit_has_room(r, bytes), 0) && !(r = emit_room(bytes, 1)))
         return;
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
     uint64_t *word = emit_data(r, head);
@@ -113,8 +148,12 @@ static void put_event(enum segment_type type, unsigned flags, uint64_t start, ui
     word[2] = end;
     word[3] = id;
     word[4] = parent;
-    for (size_t i = 0; i < text_bytes; i += 8) // most texts are too short for a call of memcpy()
-        memcpy(&word[5 + i / 8], text + i, 8);
+    word += SEGMENT_EVENT_WORDS;
+    const char *text_end = text + text_bytes;
+    do { // most texts are too short for a call of memcpy()
+        memcpy(word++, text, sizeof *word);
+        text += sizeof *word;
+    } while (text < text_end);
     emit_publish(r, head + bytes);
 }
 
@@ -128,34 +167,51 @@ static char *text_of(const struct ring *r)
     return s ? s->text : NULL;
 }
 
-static void span_begin(struct ring *r, const char *name, const struct sonde_tag *tags, size_t count)
+__attribute__((noinline, cold)) static void refuse_span(const struct ring *r)
 {
-    uint64_t start = emit_time(r);
+    open_spans[r->index].unrecorded++;
+    refuse();
+}
+
+// Returns this thread's stack with room for one more frame. NULL: it has none, and the span is
+// counted as not recorded.
+static inline struct span_stack *stack_with_room(const struct ring *r)
+{
     struct span_stack *s = stack_of(r);
-    uint32_t used = s && s->depth ? s->ends[s->depth - 1] : 0;
-    if (!s || open_spans[r->index].unrecorded || s->depth == DEPTH_MAX ||
-        sizeof s->frames - used < FRAME_FIXED + TEXT_BYTES_MAX) {
-        open_spans[r->index].unrecorded++;
-        refuse();
-        return;
-    }
-    uint64_t parent = 0, id = next_id(r);
-    if (s->depth) // the frame of the parent: start, id, parent …
-        memcpy(&parent, s->frames + (s->depth > 1 ? s->ends[s->depth - 2] : 0) + 8, sizeof parent);
-    char *frame = s->frames + used;
-    memcpy(frame, &start, 8);
-    memcpy(frame + 8, &id, 8);
-    memcpy(frame + 16, &parent, 8);
-    size_t text_bytes = encode_text(frame + FRAME_FIXED, name, SEGMENT_NAME_MAX, tags, count);
-    s->ends[s->depth++] = used + FRAME_FIXED + (uint32_t)text_bytes;
-    put_event(SEGMENT_SPAN_BEGIN, 0, start, 0, id, parent, frame + FRAME_FIXED, text_bytes);
+    if (__builtin_expect(s && !open_spans[r->index].unrecorded && s->depth < DEPTH_MAX &&
+                             s->frames[s->depth].text_end <= sizeof s->texts - TEXT_BYTES_MAX,
+                         1))
+        return s;
+    refuse_span(r);
+    return NULL;
+}
+
+// Returns where the text of the next span is encoded.
+static inline char *next_text(struct span_stack *s)
+{
+    return s->texts + s->frames[s->depth].text_end;
+}
+
+static inline void span_begin(struct ring *r, struct span_stack *s, uint64_t start,
+                              size_t text_bytes)
+{
+    const char *text = next_text(s);
+    const struct frame *parent = &s->frames[s->depth];
+    struct frame *own = &s->frames[s->depth + 1];
+    *own = (struct frame){start, next_id(r), parent->text_end + text_bytes};
+    s->depth++;
+    put_event(r, SEGMENT_SPAN_BEGIN, 0, start, 0, own->id, parent->id, text, text_bytes);
 }
 
 void sonde_span_begin_tags(const char *name, const struct sonde_tag *tags, size_t count)
 {
     struct ring *r = emit_ring_if_needed(1);
-    if (r)
-        span_begin(r, name, tags, count);
+    if (!r)
+        return;
+    uint64_t start = emit_time(r);
+    struct span_stack *s = stack_with_room(r);
+    if (s)
+        span_begin(r, s, start, encode_text(next_text(s), name, SEGMENT_NAME_MAX, tags, count));
 }
 
 void sonde_span_end(void)
@@ -164,19 +220,15 @@ void sonde_span_end(void)
     if (!r)
         return;
     struct span_stack *s = open_spans[r->index].stack;
-    if (open_spans[r->index].unrecorded) {
+    if (__builtin_expect(open_spans[r->index].unrecorded, 0)) {
         open_spans[r->index].unrecorded--;
         return;
     }
-    if (!s || !s->depth)
+    if (__builtin_expect(!s || !s->depth, 0))
         return; // the span was not begun, or was begun before a fork
-    uint32_t end_of_frame = s->ends[--s->depth], at = s->depth ? s->ends[s->depth - 1] : 0;
-    uint64_t start, id, parent;
-    memcpy(&start, s->frames + at, 8);
-    memcpy(&id, s->frames + at + 8, 8);
-    memcpy(&parent, s->frames + at + 16, 8);
-    put_event(SEGMENT_SPAN_END, 0, start, emit_time(r), id, parent, s->frames + at + FRAME_FIXED,
-              end_of_frame - at - FRAME_FIXED);
+    const struct frame *own = &s->frames[s->depth--], *parent = &s->frames[s->depth];
+    put_event(r, SEGMENT_SPAN_END, 0, own->start, emit_time(r), own->id, parent->id, next_text(s),
+              own->text_end - parent->text_end);
 }
 
 void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const struct sonde_tag *tags,
@@ -187,8 +239,8 @@ void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const str
     if (!text)
         return;
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
-    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)start_ns, (uint64_t)end_ns, next_id(r),
-              0, text, bytes);
+    put_event(r, SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)start_ns, (uint64_t)end_ns,
+              next_id(r), 0, text, bytes);
 }
 
 static struct sonde_span span_open(struct ring *r, const char *name, int64_t start_ns,
@@ -202,8 +254,8 @@ static struct sonde_span span_open(struct ring *r, const char *name, int64_t sta
     struct sonde_span span = {next_id(r), 0, start_ns, emit_process.header->pid};
     if (parent && parent->process == span.process)
         span.parent = parent->id;
-    put_event(SEGMENT_SPAN_BEGIN, SEGMENT_TIME_NS, (uint64_t)span.start_ns, 0, span.id, span.parent,
-              text, bytes);
+    put_event(r, SEGMENT_SPAN_BEGIN, SEGMENT_TIME_NS, (uint64_t)span.start_ns, 0, span.id,
+              span.parent, text, bytes);
     return span;
 }
 
@@ -242,35 +294,30 @@ void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_
     if (!text)
         return;
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
-    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)span->start_ns, (uint64_t)end_ns,
+    put_event(r, SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)span->start_ns, (uint64_t)end_ns,
               span->id, span->parent, text, bytes);
+}
+
+static void put_note(struct ring *r, const char *text, size_t text_bytes)
+{
+    uint64_t now = emit_time(r);
+    put_event(r, SEGMENT_NOTE, 0, now, now, 0, 0, text, text_bytes);
 }
 
 void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t count)
 {
     struct ring *r = emit_ring_if_needed(1);
     char *encoded = r ? text_of(r) : NULL;
-    if (!encoded)
-        return;
-    size_t bytes = encode_text(encoded, text, SEGMENT_TEXT_MAX, tags, count);
-    uint64_t now = emit_time(r);
-    put_event(SEGMENT_NOTE, 0, now, now, 0, 0, encoded, bytes);
+    if (encoded)
+        put_note(r, encoded, encode_text(encoded, text, SEGMENT_TEXT_MAX, tags, count));
 }
 
-// Collects tags from the arguments: key, value, … up to NULL. Leaves out a key without a value.
-static size_t gather(struct sonde_tag tags[SEGMENT_TAGS_MAX], va_list args)
+// Encodes the tags of the arguments: key, value, … up to NULL. Leaves out a key without a value.
+static inline void text_tags(struct text *t, va_list args)
 {
-    size_t count = 0;
-    for (;;) {
-        const char *key = va_arg(args, const char *);
-        const char *value = key ? va_arg(args, const char *) : NULL;
-        if (!value)
-            return count;
-        if (count < SEGMENT_TAGS_MAX)
-            tags[count++] = (struct sonde_tag){key, value};
-        else
-            refuse();
-    }
+    for (const char *key, *value;
+         (key = va_arg(args, const char *)) && (value = va_arg(args, const char *));)
+        text_tag(t, key, value);
 }
 
 void sonde_span_begin_strings(const char *name, ...)
@@ -278,22 +325,28 @@ void sonde_span_begin_strings(const char *name, ...)
     struct ring *r = emit_ring_if_needed(1);
     if (!r)
         return;
-    struct sonde_tag tags[SEGMENT_TAGS_MAX];
+    uint64_t start = emit_time(r);
+    struct span_stack *s = stack_with_room(r);
+    if (!s)
+        return;
+    struct text t = text_begin(next_text(s), name, SEGMENT_NAME_MAX);
     va_list args;
     va_start(args, name);
-    size_t count = gather(tags, args);
+    text_tags(&t, args);
     va_end(args);
-    span_begin(r, name, tags, count);
+    span_begin(r, s, start, text_end(&t));
 }
 
 void sonde_annotate_strings(const char *text, ...)
 {
-    if (!emit_on())
+    struct ring *r = emit_ring_if_needed(1);
+    char *encoded = r ? text_of(r) : NULL;
+    if (!encoded)
         return;
-    struct sonde_tag tags[SEGMENT_TAGS_MAX];
+    struct text t = text_begin(encoded, text, SEGMENT_TEXT_MAX);
     va_list args;
     va_start(args, text);
-    size_t count = gather(tags, args);
+    text_tags(&t, args);
     va_end(args);
-    sonde_annotate_tags(text, tags, count);
+    put_note(r, encoded, text_end(&t));
 }

@@ -10,13 +10,17 @@
 // dropped.
 struct ring *emit_room(size_t bytes, uint64_t points);
 
+// True if the known room of this thread's ring is enough.
+static inline bool emit_has_room(const struct ring *r, size_t bytes)
+{
+    return atomic_load_explicit(&r->head, memory_order_relaxed) + bytes <= r->limit;
+}
+
 // Like emit_room, but takes the slow path only if the known room is not enough.
 static inline struct ring *emit_room_if_needed(size_t bytes, uint64_t points)
 {
     struct ring *r = emit_self;
-    return atomic_load_explicit(&r->head, memory_order_relaxed) + bytes > r->limit
-               ? emit_room(bytes, points)
-               : r;
+    return emit_has_room(r, bytes) ? r : emit_room(bytes, points);
 }
 
 static inline uint64_t emit_time(const struct ring *r)

@@ -121,6 +121,7 @@ static const struct mode {
     {"scribble", mode_scribble},
     {"free_spans", mode_free_spans},
     {"span_pairs", mode_span_pairs},
+    {"span_texts", mode_span_texts},
 };
 
 int run_rest(void)

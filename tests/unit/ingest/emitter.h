@@ -76,6 +76,7 @@ int mode_span_of_later_slot(void);
 int mode_span_crowd(void);
 int mode_span_waits(void);
 int mode_span_pairs(void);
+int mode_span_texts(void);
 
 // emitter_limits.c: limits, configuration, and a short supply of memory, descriptors and rights
 int mode_limits(void);

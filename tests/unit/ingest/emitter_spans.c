@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -170,5 +171,37 @@ int mode_span_pairs(void)
     sonde_span_open("open", NULL, 0, NULL);
     say("first");
     wait_for_line();
+    return 0;
+}
+
+// Returns a text of `size` letters whose NUL is the last byte before a page that cannot be read.
+static const char *at_end_of_page(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0)
+        exit(1);
+    char *text = pages + page - size - 1;
+    for (size_t i = 0; i < size; i++)
+        text[i] = (char)('a' + random_u64() % 26);
+    return text;
+}
+
+// span_texts SEED: nested spans whose texts have all sizes up to 20; prints each text
+int mode_span_texts(void)
+{
+    enum { SIZES = 20, INNER = 3 };
+    random_state = (uint64_t)number(0);
+    for (size_t size = 1; size <= SIZES; size++) {
+        for (size_t i = 0; i < INNER; i++) {
+            const char *name = at_end_of_page(i == 0 ? size : 1 + random_u64() % SIZES),
+                       *key = at_end_of_page(i == 1 ? size : 1 + random_u64() % SIZES),
+                       *value = at_end_of_page(i == 2 ? size : 1 + random_u64() % SIZES);
+            sonde_span_begin(name, key, value);
+            printf("%s %s=%s\n", name, key, value);
+        }
+        for (size_t i = 0; i < INNER; i++)
+            sonde_span_end();
+    }
     return 0;
 }

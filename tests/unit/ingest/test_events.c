@@ -169,6 +169,36 @@ static void an_ended_span_is_stored_once(void **state)
     node_close(&n);
 }
 
+static void texts_of_all_sizes(void **state)
+{
+    (void)state;
+    struct node n;
+    char seed[24], name[32], tag[64], labels[96];
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)test_seed(6) >> 1);
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "span_texts", seed, NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    size_t spans = 0;
+    for (const char *line = c->text; sscanf(line, "%31s %63s", name, tag) == 2; spans++) {
+        size_t same = 0, equal = 0;
+        for (struct fake_event *e; (e = fake_event(n.store, name, same)); same++) {
+            bool before_host = strcmp(tag, "host=here") < 0;
+            snprintf(labels, sizeof labels, "%s,%s", before_host ? tag : "host=here",
+                     before_host ? "host=here" : tag);
+            equal += strcmp(e->labels, labels) == 0 && e->end_ns < INT64_MAX;
+        }
+        if (!equal)
+            fail_msg("the span %s %s is not stored (seed %s)", name, tag, seed);
+        line = strchr(line, '\n') + 1;
+    }
+    assert_int_equal(spans, 3 * 20);
+    assert_int_equal(n.store->event_count, spans);
+    assert_int_equal(node_stats(&n).dropped_corrupt + node_stats(&n).dropped_limit, 0);
+    node_close(&n);
+}
+
 static void a_span_that_another_thread_closes(void **state)
 {
     (void)state;
@@ -340,6 +370,7 @@ int main(void)
         cmocka_unit_test(spans_of_no_thread),
         cmocka_unit_test(a_span_may_outlive_an_agent),
         cmocka_unit_test(an_ended_span_is_stored_once),
+        cmocka_unit_test(texts_of_all_sizes),
         cmocka_unit_test(a_span_that_another_thread_closes),
         cmocka_unit_test(spans_end_with_their_process),
         cmocka_unit_test(at_and_over_limits),
