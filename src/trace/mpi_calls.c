@@ -176,22 +176,25 @@ WRAP(Accumulate, accumulate, (REMOTE, word operation, word window),
      (REMOTE_PASSED, operation, window), MPI_NO_COMM, mpi_bytes(count, type))
 WRAP(Win_fence, win_fence, (int assertion, word window), (assertion, window), MPI_NO_COMM, 0)
 
-// ---- communicators: these calls do not count, but change labels
+// ---- handles: these calls do not count, but free or change what a handle means
 
-#define CHANGES(symbol, declared, passed)                      \
+#define CHANGES(symbol, forget, declared, passed)              \
     int symbol declared;                                       \
     __attribute__((visibility("default"))) int symbol declared \
     {                                                          \
         static int(*next) declared;                            \
         if (!next)                                             \
             next = (int(*) declared)mpi_next(#symbol);         \
+        forget();                                              \
         int result = next passed;                              \
-        mpi_forget_comms();                                    \
+        forget();                                              \
         return result;                                         \
     }
-CHANGES(MPI_Comm_free, (word comm), (comm))
-CHANGES(PMPI_Comm_free, (word comm), (comm))
-CHANGES(MPI_Comm_disconnect, (word comm), (comm))
-CHANGES(PMPI_Comm_disconnect, (word comm), (comm))
-CHANGES(MPI_Comm_set_name, (word comm, const char *name), (comm, name))
-CHANGES(PMPI_Comm_set_name, (word comm, const char *name), (comm, name))
+#define CHANGES_COMM(name, declared, passed)                \
+    CHANGES(MPI_##name, mpi_forget_comms, declared, passed) \
+    CHANGES(PMPI_##name, mpi_forget_comms, declared, passed)
+CHANGES_COMM(Comm_free, (word comm), (comm))
+CHANGES_COMM(Comm_disconnect, (word comm), (comm))
+CHANGES_COMM(Comm_set_name, (word comm, const char *name), (comm, name))
+CHANGES(MPI_Type_free, mpi_forget_types, (word type), (type))
+CHANGES(PMPI_Type_free, mpi_forget_types, (word type), (type))

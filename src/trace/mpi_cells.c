@@ -2,8 +2,8 @@
 //
 // A communicator has the same label on all of its ranks: `world`, `self`, the name that the program
 // has given it, or `size-4` with its size. All communicators with the same label share their cells.
-// Each thread caches the labels of the last handles. MPI_Comm_free and MPI_Comm_set_name make all
-// threads look the labels up again.
+// Each thread caches the labels of the last communicators, and the sizes of the last types.
+// MPI_Comm_free, MPI_Comm_set_name and MPI_Type_free make all threads look them up again.
 #include "trace/bounds.h"
 #include "trace/counter.h"
 #include "trace/mpi.h"
@@ -42,17 +42,23 @@ static struct mpi_comm *const no_comm = &comms[COMMS_MAX], *const other = &comms
 static int comm_count;
 static spin adding;
 
-static _Atomic unsigned generation = 1;
+// A cached entry of an older generation is looked up again.
+static _Atomic unsigned comm_generation = 1, type_generation = 1;
 
 static __thread struct {
     word handle;
     unsigned generation;
     int size;
     struct mpi_comm *comm;
-} cache[CACHE_SLOTS];
-static __thread uintptr_t inside; // the frame of the call that the thread is in; 0: none
+} labels[CACHE_SLOTS];
+static __thread struct {
+    word handle;
+    unsigned generation;
+    int size;
+} types[CACHE_SLOTS];
 
-static _Atomic bool off = true;
+__thread uintptr_t mpi_inside;
+bool mpi_off = true;
 
 static const char *const op_names[] = {
 #define OP(name) #name,
@@ -88,7 +94,7 @@ static void *find(const char *name)
     return s.found;
 }
 
-void *mpi_next(const char *name)
+static void *need(const char *name)
 {
     void *found = find(name);
     if (found)
@@ -106,20 +112,27 @@ static struct {
     word handle_mask;
 } library;
 
-// Finds the library at the first call. Threads that do this at the same time get the same result.
+// Threads that do this at the same time get the same result.
 static void find_library(void)
 {
     library.handle_mask = find("ompi_mpi_comm_world") ? (word)-1 : UINT32_MAX;
-    library.comm_size = (int (*)(word, int *))mpi_next("PMPI_Comm_size");
-    library.comm_get_name = (int (*)(word, char *, int *))mpi_next("PMPI_Comm_get_name");
-    library.get_count = (int (*)(const void *, word, int *))mpi_next("PMPI_Get_count");
-    library.type_size = (int (*)(word, int *))mpi_next("PMPI_Type_size");
+    library.comm_size = (int (*)(word, int *))need("PMPI_Comm_size");
+    library.comm_get_name = (int (*)(word, char *, int *))need("PMPI_Comm_get_name");
+    library.get_count = (int (*)(const void *, word, int *))need("PMPI_Get_count");
+    library.type_size = (int (*)(word, int *))need("PMPI_Type_size");
+}
+
+void *mpi_next(const char *name)
+{
+    if (!library.type_size)
+        find_library();
+    return need(name);
 }
 
 __attribute__((constructor)) static void start(void)
 {
     snprintf(other->label, LABEL_BYTES, "%s", "other");
-    off = trace_is_off();
+    mpi_off = trace_is_off();
 }
 
 // ---- communicators
@@ -164,41 +177,67 @@ static struct mpi_comm *comm_of_label(const char label[LABEL_BYTES])
     return found ? found : other;
 }
 
+static unsigned slot_of(word handle)
+{
+    return (unsigned)((handle >> 4) ^ (handle >> 12) ^ handle) % CACHE_SLOTS;
+}
+
 // Finds the label and size of a communicator in the thread's cache, or looks them up.
 static unsigned look_up(word handle)
 {
     handle &= library.handle_mask;
-    unsigned at = (unsigned)((handle >> 4) ^ (handle >> 12) ^ handle) % CACHE_SLOTS,
-             now = atomic_load_explicit(&generation, memory_order_relaxed);
-    if (__builtin_expect(cache[at].handle == handle && cache[at].generation == now, 1))
+    unsigned at = slot_of(handle),
+             now = atomic_load_explicit(&comm_generation, memory_order_relaxed);
+    if (__builtin_expect(labels[at].handle == handle && labels[at].generation == now, 1))
         return at;
     char label[LABEL_BYTES] = "";
     int size = 0;
     library.comm_size(handle, &size);
     make_label(handle, size, label);
-    cache[at].comm = comm_of_label(label);
-    cache[at].handle = handle;
-    cache[at].size = size;
-    cache[at].generation = now;
+    labels[at].comm = comm_of_label(label);
+    labels[at].handle = handle;
+    labels[at].size = size;
+    labels[at].generation = now;
     return at;
 }
 
 void mpi_forget_comms(void)
 {
-    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&comm_generation, 1, memory_order_relaxed);
+}
+
+void mpi_forget_types(void)
+{
+    atomic_fetch_add_explicit(&type_generation, 1, memory_order_relaxed);
 }
 
 // ---- bytes
 
 int mpi_size(word comm)
 {
-    return cache[look_up(comm)].size;
+    return labels[look_up(comm)].size;
+}
+
+// Returns 0 for a handle that is not a type.
+static int type_size(word handle)
+{
+    handle &= library.handle_mask;
+    unsigned at = slot_of(handle),
+             now = atomic_load_explicit(&type_generation, memory_order_relaxed);
+    if (__builtin_expect(types[at].handle == handle && types[at].generation == now, 1))
+        return types[at].size;
+    int size = 0;
+    if (library.type_size(handle, &size) != 0)
+        return 0;
+    types[at].handle = handle;
+    types[at].size = size;
+    types[at].generation = now;
+    return size;
 }
 
 double mpi_bytes(int count, word type)
 {
-    int size = 0;
-    return library.type_size(type, &size) == 0 ? (double)count * size : 0;
+    return (double)count * type_size(type);
 }
 
 double mpi_sum_bytes(const int *counts, word comm, word type)
@@ -206,8 +245,7 @@ double mpi_sum_bytes(const int *counts, word comm, word type)
     int64_t sum = 0;
     for (int i = 0, size = mpi_size(comm); i < size; i++)
         sum += counts[i];
-    int each = 0;
-    return library.type_size(type, &each) == 0 ? (double)sum * each : 0;
+    return (double)sum * type_size(type);
 }
 
 // A part of an element gives MPI_UNDEFINED, which is negative.
@@ -218,20 +256,6 @@ double mpi_received_bytes(const void *status, word type)
 }
 
 // ---- calls
-
-// A call within another one has its frame further down the stack. A frame that is not further down
-// says that the other call never returned: an error handler of the program has left it by a jump or
-// an exception.
-bool mpi_begin(void)
-{
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    if (off || here < inside)
-        return false;
-    if (__builtin_expect(!library.type_size, 0))
-        find_library();
-    inside = here;
-    return true;
-}
 
 // True if no rank leaves such an operation before the last rank has entered it.
 static bool waits_for_all(enum mpi_op op)
@@ -274,7 +298,7 @@ void mpi_end(enum mpi_op op, word comm, int result, double bytes, uint64_t begin
 {
     if (result == 0) {
         double seconds = timing_seconds_since(begin);
-        struct mpi_comm *c = comm == MPI_NO_COMM ? no_comm : cache[look_up(comm)].comm;
+        struct mpi_comm *c = comm == MPI_NO_COMM ? no_comm : labels[look_up(comm)].comm;
         // Acquire: if the operation is defined, its handles are set.
         if (__builtin_expect(!atomic_load_explicit(&c->ops[op].defined, memory_order_acquire), 0))
             define_op(c, op);
@@ -284,5 +308,5 @@ void mpi_end(enum mpi_op op, word comm, int result, double bytes, uint64_t begin
         if (bytes > 0)
             sonde_add(c->ops[op].bytes, bytes);
     }
-    inside = 0;
+    mpi_inside = 0;
 }

@@ -90,6 +90,18 @@ static void communicators(void)
     MPI_Bcast(from, 5, MPI_INT, 0, MPI_COMM_SELF);
 }
 
+// Broadcasts 12 bytes of one type, and 20 bytes of a later type, which may get the same handle.
+static void types(void)
+{
+    for (int ints = 3; ints <= 5; ints += 2) {
+        MPI_Datatype several;
+        MPI_Type_contiguous(ints, MPI_INT, &several);
+        MPI_Type_commit(&several);
+        MPI_Bcast(from, 1, several, 0, MPI_COMM_SELF);
+        MPI_Type_free(&several);
+    }
+}
+
 static void write_file(const char *path)
 {
     static char block[1 << 20];
@@ -112,6 +124,7 @@ int main(int argc, char **argv)
     if (rank == 0 && argv[3][0] != '-')
         write_file(argv[3]);
     communicators();
+    types();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     CHECK(MPI_Send(from, -1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD) != MPI_SUCCESS);
     MPI_Finalize();

@@ -24,7 +24,7 @@ ALL = {
     ("world", "isend"): (1, 80), ("world", "irecv"): (1, 0), ("", "waitall"): (1, 0), ("world", "sendrecv"): (1, 80), ("world", "allreduce"): (61, 60 * 8000 + 4),
     ("world", "barrier"): (1, 0), ("world", "bcast"): (1, 40), ("world", "reduce"): (1, 40), ("world", "gather"): (1, 20), ("world", "scatter"): (1, 24),
     ("world", "allgather"): (2, 56), ("world", "alltoall"): (1, 128), ("world", "reduce_scatter"): (1, 40), ("size-2", "bcast"): (1, 8), ("half", "bcast"): (1, 12),
-    ("size-4", "bcast"): (1, 16), ("self", "bcast"): (1, 20),
+    ("size-4", "bcast"): (1, 16), ("self", "bcast"): (3, 20 + 12 + 20),
 }
 PING_PONG = [{("world", "send"): (10, 8000), ("world", "recv"): (10, 4000)}, {("world", "send"): (10, 4000), ("world", "recv"): (10, 8000)}, {}, {}]
 EXPECTED = [ALL | PING_PONG[rank] | {("world", "allgatherv"): (1, 4 * (rank + 1))} for rank in range(RANKS)]
