@@ -41,7 +41,8 @@ static inline uint64_t emit_short_text(const char *from, size_t size)
     return c[0] | (uint64_t)c[size / 2] << 8 * (size / 2) | (uint64_t)c[size - 1] << 8 * (size - 1);
 }
 
-// Room after the last text: a short text is written as a whole word, and a record is padded to words.
+// Room after the last text, because a short text is written as a whole word, and records are padded
+// to words.
 enum { EMIT_STR_SLACK = 8 };
 
 // Writes u16 size, then the bytes, and returns the place after them. The caller has made room for

@@ -173,7 +173,7 @@ static void texts_of_all_sizes(void **state)
 {
     (void)state;
     struct node n;
-    char seed[24], name[32], tag[64], labels[96];
+    char seed[24], name[32], tag[64], labels[128];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)test_seed(6) >> 1);
     node_open(&n);
     node_agent_start(&n);
