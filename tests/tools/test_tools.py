@@ -333,27 +333,29 @@ class Columns(Tools):
 
 @unittest.skipUnless(shutil.which("clang"), "clang is not installed")
 class Analyse(Tools):
-    def analyse(self, source, *options):
-        self.write("src/a.c", source)
+    def analyse(self, source, path="src/a.c"):
+        self.write(path, source)
         self.write("build/compile_commands.json", json.dumps(
-            [{"directory": str(self.root / "build"), "file": "../src/a.c", "command": "cache gcc -O0 -Wduplicated-cond -Wconversion -o a.o -c ../src/a.c"}]))
-        return self.run_it(PROJECT / "tools/analyse", *options, "build")
+            [{"directory": str(self.root / "build"), "file": f"../{path}", "command": f"cache gcc -O0 -Wduplicated-cond -Wconversion -o a.o -c ../{path}"}]))
+        return self.run_it(PROJECT / "tools/analyse", "build")
 
     def test_sound_code(self):
         done = self.analyse("int f(int a);\nint f(int a)\n{\n    return a;\n}\n")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_warnings(self):
-        done = self.analyse("int f(int a);\nint f(int a)\n{\n    a = 3;\n    a = 4;\n    return a;\n}\n", "--warnings")
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        done = self.analyse("int f(long a);\nint f(long a)\n{\n    return a;\n}\n", "--warnings")
-        self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, "a.c:4:.*-Wshorten|a.c:4:.*loses integer precision")
+        for path in ("src/a.c", "tests/a.c"):
+            done = self.analyse("int f(long a);\nint f(long a)\n{\n    return a;\n}\n", path)
+            self.assertEqual((path, done.returncode), (path, 1))
+            self.assertRegex(done.stderr, "a.c:4:.*-Wshorten|a.c:4:.*loses integer precision")
 
     def test_a_value_that_no_one_reads(self):
-        done = self.analyse("int f(int a);\nint f(int a)\n{\n    a = 3;\n    a = 4;\n    return a;\n}\n")
+        text = "int f(int a);\nint f(int a)\n{\n    a = 3;\n    a = 4;\n    return a;\n}\n"
+        done = self.analyse(text)
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, "a.c:4:.*never read")
+        done = self.analyse(text, "tests/a.c")  # the analyser reads only src
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_call_that_is_never_safe(self):
         done = self.analyse("char *mktemp(char *);\nvoid f(char *a);\nvoid f(char *a)\n{\n    mktemp(a);\n}\n")
