@@ -27,7 +27,8 @@ static void ring(void *user)
 // The delay after which a hanging source is reported.
 static int64_t silence_ns = 1;
 
-static struct collect *collect_with_folder(double rate_s, const char *sources, const char *folder)
+static struct collect *collect_within(int64_t deadline_ns, double rate_s, const char *sources,
+                                      const char *folder)
 {
     static const struct store_label host = {{"host", 4}, {"lab", 3}};
     struct collect_options options = {.root = "",
@@ -38,20 +39,22 @@ static struct collect *collect_with_folder(double rate_s, const char *sources, c
                                       .folder = folder,
                                       .uid = getuid(),
                                       .sources = sources,
+                                      .deadline_ns = deadline_ns,
                                       .silence_ns = silence_ns};
     struct collect *c;
     assert_int_equal(collect_create(&options, &c, NULL), 0);
     return c;
 }
 
-static struct collect *collect_sources(double rate_s, const char *sources)
+static struct collect *collect_with_folder(double rate_s, const char *sources, const char *folder)
 {
-    return collect_with_folder(rate_s, sources, "/tmp");
+    return collect_within(0, rate_s, sources, folder);
 }
 
+// All sources of this machine, which may be busy: none misses an instant.
 static struct collect *collect_here(double rate_s)
 {
-    return collect_sources(rate_s, NULL);
+    return collect_within(INT64_C(60) * NS_PER_S, rate_s, NULL, "/tmp");
 }
 
 static void rows_come_in_order_and_end_with_the_instant(void **state)
@@ -234,7 +237,7 @@ static void each_source_has_its_own_rate(void **state)
     (void)state;
     enum { FAST_NS = 10000000, BASE_NS = 30000000 };
     struct bell bell = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
-    struct collect *c = collect_sources(0.03, "cpu=0.01,memory,load=3600");
+    struct collect *c = collect_with_folder(0.03, "cpu=0.01,memory,load=3600", "/tmp");
     struct sampler *s;
     assert_int_equal(sampler_create(c, 0.03, ring, &bell, &s, NULL), 0);
     sampler_be_prompt(s, true);
