@@ -49,7 +49,7 @@ format: ## format every source file
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 sanitize: ## run the unit tests under the address, undefined and thread sanitizers
-	@tools/deps build test
+	@tools/deps build test fuzz
 	@tools/sanitize
 
 fuzz: ## run the fuzz targets for a minute; SECONDS_EACH=n for more
