@@ -148,7 +148,7 @@ class Sanitize(Tools):
         self.write("meson.build", "project('x')\n" + "".join(f"test('t{i}', find_program('t{i}.sh'), suite: 'unit')\n" for i in range(len(fails))))
         for i, words in enumerate(fails):
             self.write(f"t{i}.sh", self.ONCE.format(self.root / f"ran {i}", words))
-        for kind in ("address-undefined", "thread"):
+        for kind in ("fuzz", "thread"):
             self.run_it("meson", "setup", f"x-{kind}")
         return self.run_it(PROJECT / "tools/sanitize", BUILD="x")
 
