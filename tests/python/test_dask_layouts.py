@@ -6,7 +6,7 @@ import os
 import sys
 import textwrap
 
-from dask_clusters import GPUS, INTERVAL_MS, Clusters, PatientNanny, sleep
+from dask_clusters import GPUS, INTERVAL_MS, Clusters, PatientNanny, sleep, wait_for
 from place import main, until
 
 from distributed import Client, LocalCluster, Scheduler, SpecCluster  # noqa: E402
@@ -48,7 +48,11 @@ class Layouts(Clusters):
             client.wait_for_workers(GPUS)
             self.assertEqual(set(client.run(lambda dask_worker: dask_worker.preloaded).values()), {True})
             with Monitor(client, tracking=["total-mem", "tasks"], polling_interval=INTERVAL_MS, own_gpus=True) as monitor:
-                client.gather(client.map(sleep, [0.3 + i / 100 for i in range(GPUS)], resources={"GPU": 1}))
+                measured = self.root / "measured"
+                tasks = client.map(wait_for, [measured] * GPUS, pure=False, resources={"GPU": 1})
+                until(lambda: all(monitor.get_peaks("total-mem")), "a value of each worker")
+                measured.touch()
+                client.gather(tasks)
             for number, recording in enumerate(self.csv(monitor, identity=True)):
                 rows = [dict(zip(recording.columns, row)) for row in recording.rows]
                 self.assertEqual({(row["gpu-index"][0], row["gpu-uuid"]) for row in rows}, {(number, UUIDS[number])})
