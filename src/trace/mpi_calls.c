@@ -7,14 +7,22 @@
 
 enum { STATUS_WORDS = 16 }; // more than the size of any implementation's status
 
+// Declares `next`, the MPI library's function of this name, which is looked up at the first call.
+// With acquire and release, a thread that finds it also finds what mpi_next() has found beside it.
 // clang-format off
+#define FIND_NEXT(symbol, declared)                                          \
+    static int (*found) declared;                                            \
+    int (*next) declared = __atomic_load_n(&found, __ATOMIC_ACQUIRE);        \
+    if (__builtin_expect(!next, 0)) {                                        \
+        next = (int (*) declared)mpi_next(#symbol);                          \
+        __atomic_store_n(&found, next, __ATOMIC_RELEASE);                    \
+    }
+
 #define WRAP_AS(symbol, op, setup, declared, passed, comm, bytes)            \
     int symbol declared;                                                     \
     __attribute__((visibility("default"))) int symbol declared               \
     {                                                                        \
-        static int (*next) declared;                                         \
-        if (__builtin_expect(!next, 0))                                      \
-            next = (int (*) declared)mpi_next(#symbol);                      \
+        FIND_NEXT(symbol, declared)                                          \
         if (!mpi_begin())                                                    \
             return next passed;                                              \
         setup                                                                \
@@ -182,9 +190,7 @@ WRAP(Win_fence, win_fence, (int assertion, word window), (assertion, window), MP
     int symbol declared;                                       \
     __attribute__((visibility("default"))) int symbol declared \
     {                                                          \
-        static int(*next) declared;                            \
-        if (!next)                                             \
-            next = (int(*) declared)mpi_next(#symbol);         \
+        FIND_NEXT(symbol, declared)                            \
         forget();                                              \
         int result = next passed;                              \
         forget();                                              \

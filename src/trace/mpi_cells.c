@@ -124,8 +124,7 @@ static void find_library(void)
 
 void *mpi_next(const char *name)
 {
-    if (!library.type_size)
-        find_library();
+    find_library();
     return need(name);
 }
 
