@@ -117,8 +117,9 @@ SONDE_API void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns,
 // `parent` is the span around it; NULL = none.
 struct sonde_span {
     uint64_t id; // 0: not recorded
+    // The rest is for libsonde only.
     uint64_t parent;
-    int64_t start_ns;
+    int64_t start;
     uint32_t process;
 };
 SONDE_API struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags,

@@ -41,7 +41,7 @@ static struct measured {
     {"empty", loop_empty, POINTS, {0}},      {"point", loop_emit, POINTS, {0}},
     {"point_at", loop_emit_at, POINTS, {0}}, {"row", loop_row, ROWS, {0}},
     {"set", loop_set, POINTS, {0}},          {"add", loop_add, POINTS, {0}},
-    {"span", loop_span, SPANS, {0}},
+    {"span", loop_span, SPANS, {0}},         {"free_span", loop_free_span, SPANS, {0}},
 };
 enum { LOOPS = sizeof loops / sizeof *loops };
 
@@ -177,6 +177,7 @@ static void report_all(void)
     report("cell_set", ns_of("set"), "ns", "clock_gettime", clock);
     report("cell_add", ns_of("add"), "ns", "clock_gettime", clock);
     report("span_begin_end", ns_of("span"), "ns", "clock_gettime", clock);
+    report("span_open_close", ns_of("free_span"), "ns", "clock_gettime", clock);
     report("level_0", median(off_ns), "ns", "empty_loop", ns_of("empty"));
     report("ring_to_store", median(drain_rate), "points/s", NULL, 0);
 }

@@ -67,6 +67,16 @@ void loop_span(const struct loop_target *t, long times)
     }
 }
 
+void loop_free_span(const struct loop_target *t, long times)
+{
+    (void)t;
+    const struct sonde_tag tag = {"key", "value"};
+    for (long i = 0; i < times; i++) {
+        struct sonde_span span = sonde_span_open("span", &tag, 1, NULL);
+        sonde_span_close(&span, "span", &tag, 1);
+    }
+}
+
 void loop_clock_gettime(const struct loop_target *t, long times)
 {
     (void)t;

@@ -14,6 +14,6 @@ struct loop_target {
 typedef void loop(const struct loop_target *t, long times);
 
 loop loop_empty, loop_emit, loop_emit_at, loop_row, loop_set, loop_add, loop_clock_gettime,
-    loop_ticks, loop_span;
+    loop_ticks, loop_span, loop_free_span;
 
 #endif

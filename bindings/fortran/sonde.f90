@@ -57,7 +57,7 @@ module sonde
         private
         integer(c_int64_t) :: id = 0
         integer(c_int64_t) :: parent = 0
-        integer(c_int64_t) :: start_ns = 0
+        integer(c_int64_t) :: start = 0
         integer(c_int32_t) :: process = 0
     end type
 

@@ -150,7 +150,7 @@ JNIEXPORT void JNICALL Java_sonde_Native_spanOpen(JNIEnv *env, jclass class, blo
         (*env)->GetLongArrayRegion(env, parent, 0, 4, around);
     struct sonde_span span = shim_span_open(text, (size_t)count, from_longs(around));
     block_end(env, name, text);
-    const jlong longs[4] = {(jlong)span.id, (jlong)span.parent, span.start_ns, span.process};
+    const jlong longs[4] = {(jlong)span.id, (jlong)span.parent, span.start, span.process};
     (*env)->SetLongArrayRegion(env, out, 0, 4, longs);
 }
 

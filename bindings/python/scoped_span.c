@@ -13,8 +13,8 @@
 // generator is closed in another context than it began in.
 #include "scoped_span.h"
 
-#include "arguments.h"
 #include "base/storable_name.h"
+#include "own_method.h"
 #include "span.h"
 
 #include <dlfcn.h>
@@ -30,6 +30,7 @@ struct scoped_span {
     PyObject *keys, *values;    // tuples; NULL without tags. After the first entry: texts, integers
     PyObject *more;             // a list of OpenSpan: the further open entries; may be NULL
     bool entered, open;         // the first entry
+    struct own_method enter, leave;
     // The name and the tags as libsonde takes them, so that the end of a span does not convert them
     // again. They point into the objects above, or into `digits`. NULL: the rare span with more
     // tags, or with texts that libsonde cannot take as they are.
@@ -254,10 +255,13 @@ static PyObject *add_entry(struct scoped_span *s, const struct sonde_span *opene
     return good ? entry : NULL;
 }
 
-static PyObject *enter(PyObject *self, PyObject *unused)
+// __enter__()
+static PyObject *enter(PyObject *self, PyObject *const *args, Py_ssize_t given)
 {
-    (void)unused;
+    (void)args;
     struct scoped_span *s = (struct scoped_span *)(void *)self;
+    if (given)
+        return PyErr_Format(PyExc_TypeError, "__enter__() takes no arguments (%zd given)", given);
     if (sonde_level() == 0)
         return new_ref(self);
     struct sonde_span opened;
@@ -373,7 +377,8 @@ static void free_span(PyObject *self)
     Py_CLEAR(s->values);
     Py_CLEAR(s->head.around);
     Py_CLEAR(s->more);
-    object_free(self);
+    PyObject_Free(self); // what tp_free does, without a search for it
+    Py_DECREF(type);
 }
 
 static PyObject *made_by_function(PyTypeObject *own, PyObject *args, PyObject *keywords)
@@ -412,7 +417,8 @@ static PyObject *enter_span(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
-    {"__enter__", enter, METH_NOARGS, "__enter__($self, /)\n--\n\nBegins the span."},
+    {"__enter__", FAST_METHOD(enter), FAST_POSITIONAL,
+     "__enter__($self, /)\n--\n\nBegins the span."},
     {"__exit__", FAST_METHOD(leave), FAST_POSITIONAL,
      "__exit__($self, kind, error, trace, /)\n--\n\nEnds the span; after an exception, with the "
      "tag `error`."},
@@ -475,5 +481,9 @@ static bool make_variable(void)
 int scoped_span_add_to(PyObject *module)
 {
     type = module_add_type(module, &spec);
-    return type && make_variable() ? PyModule_AddFunctions(module, functions) : -1;
+    if (!type ||
+        own_method_put(type, "__enter__", offsetof(struct scoped_span, enter), enter) != 0 ||
+        own_method_put(type, "__exit__", offsetof(struct scoped_span, leave), leave) != 0)
+        return -1;
+    return make_variable() ? PyModule_AddFunctions(module, functions) : -1;
 }

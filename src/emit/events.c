@@ -149,11 +149,11 @@ static inline __attribute__((always_inline)) void put_event(struct ring *r, enum
     word[3] = id;
     word[4] = parent;
     word += SEGMENT_EVENT_WORDS;
-    const char *text_end = text + text_bytes;
+    const char *after = text + text_bytes;
     do { // most texts are too short for a call of memcpy()
         memcpy(word++, text, sizeof *word);
         text += sizeof *word;
-    } while (text < text_end);
+    } while (text < after);
     emit_publish(r, head + bytes);
 }
 
@@ -243,18 +243,23 @@ void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const str
               next_id(r), 0, text, bytes);
 }
 
-static struct sonde_span span_open(struct ring *r, const char *name, int64_t start_ns,
-                                   const struct sonde_tag *tags, size_t count,
-                                   const struct sonde_span *parent)
+// In sonde_span.process, beside the pid: the start is a time of the ring's clock. If it is missing,
+// the caller gave the start, in ns since the epoch.
+#define OWN_CLOCK (UINT32_C(1) << 31)
+
+static inline struct sonde_span span_open(struct ring *r, const char *name, int64_t start,
+                                          uint32_t own_clock, const struct sonde_tag *tags,
+                                          size_t count, const struct sonde_span *parent)
 {
     char *text = text_of(r);
     if (!text)
         return (struct sonde_span){0};
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
-    struct sonde_span span = {next_id(r), 0, start_ns, emit_process.header->pid};
-    if (parent && parent->process == span.process)
+    uint32_t pid = emit_process.header->pid;
+    struct sonde_span span = {next_id(r), 0, start, pid | own_clock};
+    if (parent && (parent->process & ~OWN_CLOCK) == pid)
         span.parent = parent->id;
-    put_event(r, SEGMENT_SPAN_BEGIN, SEGMENT_TIME_NS, (uint64_t)span.start_ns, 0, span.id,
+    put_event(r, SEGMENT_SPAN_BEGIN, own_clock ? 0 : SEGMENT_TIME_NS, (uint64_t)start, 0, span.id,
               span.parent, text, bytes);
     return span;
 }
@@ -263,7 +268,7 @@ struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags
                                   const struct sonde_span *parent)
 {
     struct ring *r = emit_ring_if_needed(1);
-    return r ? span_open(r, name, clock_realtime_ns(), tags, count, parent)
+    return r ? span_open(r, name, (int64_t)emit_time(r), OWN_CLOCK, tags, count, parent)
              : (struct sonde_span){0};
 }
 
@@ -272,30 +277,48 @@ struct sonde_span sonde_span_open_at(const char *name, int64_t start_ns,
                                      const struct sonde_span *parent)
 {
     struct ring *r = emit_ring_if_needed(1);
-    return r ? span_open(r, name, start_ns, tags, count, parent) : (struct sonde_span){0};
+    return r ? span_open(r, name, start_ns, 0, tags, count, parent) : (struct sonde_span){0};
+}
+
+// Returns the ring for the end of the span. NULL: the span cannot be closed here.
+static inline struct ring *ring_to_close(const struct sonde_span *span)
+{
+    struct ring *r = span->id ? emit_ring_if_needed(1) : NULL;
+    // after a fork, the parent must close the spans that it opened
+    return r && (span->process & ~OWN_CLOCK) == emit_process.header->pid ? r : NULL;
+}
+
+static inline void span_close(struct ring *r, const struct sonde_span *span, const char *name,
+                              uint64_t end, unsigned flags, const struct sonde_tag *tags,
+                              size_t count)
+{
+    char *text = text_of(r);
+    if (!text)
+        return;
+    size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
+    put_event(r, SEGMENT_SPAN_END, flags, (uint64_t)span->start, end, span->id, span->parent, text,
+              bytes);
 }
 
 void sonde_span_close(const struct sonde_span *span, const char *name, const struct sonde_tag *tags,
                       size_t count)
 {
-    if (span->id)
-        sonde_span_close_at(span, name, clock_realtime_ns(), tags, count);
+    struct ring *r = ring_to_close(span);
+    if (!r)
+        return;
+    if (span->process & OWN_CLOCK)
+        span_close(r, span, name, emit_time(r), 0, tags, count);
+    else
+        span_close(r, span, name, (uint64_t)clock_realtime_ns(), SEGMENT_TIME_NS, tags, count);
 }
 
 void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_t end_ns,
                          const struct sonde_tag *tags, size_t count)
 {
-    struct ring *r = span->id ? emit_ring_if_needed(1) : NULL;
-    if (!r ||
-        // it was opened before a fork, so the parent must close it
-        span->process != emit_process.header->pid)
-        return;
-    char *text = text_of(r);
-    if (!text)
-        return;
-    size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
-    put_event(r, SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)span->start_ns, (uint64_t)end_ns,
-              span->id, span->parent, text, bytes);
+    struct ring *r = ring_to_close(span);
+    if (r)
+        span_close(r, span, name, (uint64_t)end_ns,
+                   span->process & OWN_CLOCK ? SEGMENT_END_NS : SEGMENT_TIME_NS, tags, count);
 }
 
 static void put_note(struct ring *r, const char *text, size_t text_bytes)

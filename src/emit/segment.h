@@ -67,7 +67,7 @@
 //                Both records of a span contain all its data, so one of them is enough.
 //    PAD         anything
 //    header.clock is the clock of all times; with SEGMENT_TIME_NS in flags a time is ns since the
-//    epoch, given by the caller.
+//    epoch, given by the caller; with SEGMENT_END_NS only the end is.
 //
 // HELLO, program → agent, the first message on a connection to the agent's Unix socket
 // (SOCK_STREAM): struct segment_hello in one sendmsg with two descriptors (SCM_RIGHTS): the
@@ -100,7 +100,7 @@
 #define SEGMENT_MISSING_BITS UINT64_C(0x7ff8736f6e646500)
 
 enum {
-    SEGMENT_VERSION = 2,
+    SEGMENT_VERSION = 3,
     SEGMENT_PAGE = 4096,
     SEGMENT_PAGE_MAX = 65536, // the largest page size of the supported machines
     SEGMENT_LINE = 64,        // bytes of a cache line
@@ -136,7 +136,7 @@ enum segment_type {
     SEGMENT_NOTE = 6,
 };
 
-enum { SEGMENT_TIME_NS = 1 }; // flags
+enum { SEGMENT_TIME_NS = 1, SEGMENT_END_NS = 2 }; // flags
 
 enum { SEGMENT_EVENT_WORDS = 5 }; // words of a span or a note before its text
 

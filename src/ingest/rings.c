@@ -58,12 +58,11 @@ __attribute__((always_inline)) static inline int64_t clock_of(struct taking *t, 
     return ns;
 }
 
-// Returns the time of a span's end or of an annotation.
-static int64_t moment_of(struct taking *t, uint64_t word, unsigned flags)
+// Returns a time of a span or an annotation; `given`: the caller gave it.
+static int64_t moment_of(struct taking *t, uint64_t word, bool given)
 {
-    return flags & SEGMENT_TIME_NS
-               ? (int64_t)word
-               : conversion_real_ns(&t->p->conversion, &t->source, clock_of(t, word));
+    return given ? (int64_t)word
+                 : conversion_real_ns(&t->p->conversion, &t->source, clock_of(t, word));
 }
 
 __attribute__((noinline, cold)) static int64_t too_far_ahead(struct taking *t)
@@ -164,8 +163,10 @@ static void take_event(struct taking *t, const uint64_t *data, unsigned type, un
     }
     struct store_event e = {
         .kind = type == SEGMENT_NOTE ? STORE_ANNOTATION : STORE_SPAN, .text = text, .labels = all};
-    e.start_ns = moment_of(t, copy[1], flags);
-    e.end_ns = type == SEGMENT_SPAN_BEGIN ? INT64_MAX : moment_of(t, copy[2], flags);
+    e.start_ns = moment_of(t, copy[1], flags & SEGMENT_TIME_NS);
+    e.end_ns = type == SEGMENT_SPAN_BEGIN
+                   ? INT64_MAX
+                   : moment_of(t, copy[2], flags & (SEGMENT_TIME_NS | SEGMENT_END_NS));
     if (e.end_ns < e.start_ns)
         e.end_ns = e.start_ns;
     if (e.kind == STORE_SPAN) {

@@ -384,6 +384,48 @@ class Spans(Program):
         outer, inner = sorted(self.spans("again"), key=lambda e: e.start)
         self.assertEqual((inner.parent, dict(inner.labels)["n"], dict(outer.labels)["n"]), (outer.id, "2147483648", "2147483648"))
 
+    def test_its_methods_are_objects_as_any_other(self):
+        """A program may keep them, compare them and call them without a `with` statement."""
+        self.run_it("""
+            import contextlib, gc, sonde, sys, tracemalloc
+            def refused(call, *args, **named):
+                try: call(*args, **named)
+                except TypeError as error: return str(error)
+                raise AssertionError(call)
+            s = sonde.span("kept", k=1)
+            held = sys.getrefcount(s)
+            enter, leave = s.__enter__, s.__exit__
+            assert enter is s.__enter__ and leave is not enter and callable(leave)
+            assert sys.getrefcount(s) == held + 2
+            del s
+            assert enter().__exit__ is leave
+            assert "takes no arguments (1 given)" in refused(enter, 1)
+            assert "three arguments (1 given)" in refused(leave, None)
+            assert "keyword" in refused(leave, None, None, trace=None) and "keyword" in refused(enter, x=1)
+            assert leave(*(None, None, None)) is None and leave(None, None, None) is None
+            Span = type(sonde.span("x"))
+            assert "Begins" in Span.__enter__.__doc__ and "Ends" in Span.__exit__.__doc__
+            assert "Span" in refused(Span.__dict__["__enter__"].__get__, 7) and refused(Span.__enter__, 7)
+            assert refused(type(enter)) and refused(type(Span.__dict__["__enter__"])) and refused(Span)
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(sonde.span("stack"))
+                Span.__enter__(sonde.span("by type")).__exit__(ValueError, None, None)
+            def work():
+                for _ in range(1000):
+                    with sonde.span("many"): sonde.span("other").__exit__
+                gc.collect()
+            work()
+            tracemalloc.start()
+            held, types = tracemalloc.get_traced_memory()[0], [sys.getrefcount(t) for t in (Span, type(enter))]
+            work()
+            assert tracemalloc.get_traced_memory()[0] - held < 1000
+            assert [sys.getrefcount(t) for t in (Span, type(enter))] == types
+        """)
+        [kept], [stack], [by_type] = self.spans("kept"), self.spans("stack"), self.spans("by type")
+        self.assertEqual((dict(kept.labels)["k"], kept.parent, by_type.parent), ("1", 0, stack.id))
+        self.assertEqual(dict(by_type.labels)["error"], "ValueError")
+        self.assertEqual(len(self.spans("many")), 2000)
+
     def test_one_that_is_open_ends_with_its_process(self):
         self.run_it("import os, sonde\nsonde.span('open').__enter__()\nsonde.emit('x', 1)\nos._exit(0)")
         [span] = self.spans("open")

@@ -25,7 +25,7 @@ pub struct Metric {
 pub struct Span {
     pub id: u64,
     pub parent: u64,
-    pub start_ns: i64,
+    pub start: i64,
     pub process: u32,
 }
 

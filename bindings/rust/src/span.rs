@@ -57,7 +57,7 @@ impl SpanBuilder {
             None => ffi::Span {
                 id: 0,
                 parent: 0,
-                start_ns: 0,
+                start: 0,
                 process: 0,
             },
         };

@@ -6,7 +6,7 @@
 static void offsets_are_fixed(void **state)
 {
     (void)state;
-    assert_int_equal(SEGMENT_VERSION, 2);
+    assert_int_equal(SEGMENT_VERSION, 3);
     assert_int_equal(offsetof(struct segment_header, version), 8);
     assert_int_equal(offsetof(struct segment_header, pid), 12);
     assert_int_equal(offsetof(struct segment_header, start_ticks), 16);

@@ -61,6 +61,11 @@ int mode_free_spans(void)
     struct sonde_span begun = sonde_span_open_at("begun", 1000, &tag, 1, &b);
     sonde_span_close_at(&begun, "begun", 2000, &tag, 1);
     sonde_span_open_at("begun and open", 3000, NULL, 0, NULL);
+    // one end of each is given, the other one is now
+    struct sonde_span start_given = sonde_span_open_at("start given", 4000, NULL, 0, &a),
+                      end_given = sonde_span_open("end given", NULL, 0, &start_given);
+    sonde_span_close(&start_given, "start given", NULL, 0);
+    sonde_span_close_at(&end_given, "end given", INT64_C(4000000000000000000), NULL, 0);
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {

@@ -120,6 +120,13 @@ static void spans_of_no_thread(void **state)
     assert_string_equal(begun->labels, "host=here,k=v");
     assert_true(goes_on->start_ns == 3000 && goes_on->end_ns >= moved->end_ns &&
                 is_unfinished(goes_on));
+    struct fake_event *start_given = fake_event(n.store, "start given", 0),
+                      *end_given = fake_event(n.store, "end given", 0);
+    assert_true(start_given->start_ns == 4000 && start_given->parent == a->id);
+    assert_true(start_given->end_ns >= a->end_ns && start_given->end_ns <= b->end_ns);
+    assert_true(end_given->start_ns >= a->end_ns && end_given->start_ns <= b->end_ns);
+    assert_true(end_given->end_ns == INT64_C(4000000000000000000) &&
+                end_given->parent == start_given->id);
     node_close(&n);
 }
 

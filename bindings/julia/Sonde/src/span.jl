@@ -2,7 +2,7 @@
 struct NativeSpan
     id::UInt64
     parent::UInt64
-    start_ns::Int64
+    start::Int64
     process::UInt32
 end
 
