@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""How much processor time sonde.integrations.torch adds to a step of a training, in pairs: some
-steps with watch(), as many without, in alternation, with a DataLoader. stdout gets one JSON object
-per line. Without PyTorch it reports that, and ends.
+"""How much processor time sonde.integrations adds to a step of a training, in pairs: some steps with
+watch() or a callback, as many without, in alternation, with a DataLoader. stdout gets one JSON
+object per line. Without PyTorch it reports that, and ends; so it does for Lightning and for Hugging
+Face's Trainer.
 """
 
 import json
@@ -29,9 +30,9 @@ def digits(torch):
                          nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 10))
 
 
-def measure(torch, model, shape, batch, steps):
-    """Yields the processor time of a step in µs, without watch() and with it, of `steps` steps
-    each."""
+def plain(torch, model, shape, batch, steps):
+    """Returns two trainings of `steps` steps: in a program's own loop, without watch() and with
+    it. Each returns the processor time of a step in µs."""
     import sonde.integrations.torch
     from torch.utils.data import DataLoader, TensorDataset
 
@@ -52,11 +53,82 @@ def measure(torch, model, shape, batch, steps):
         with sonde.integrations.torch.watch(model, optimizer):
             return train()
 
-    train()
-    end = time.monotonic() + SECONDS / 3
-    while time.monotonic() < end:  # each goes first in half of the pairs
-        yield train(), watched()
-        yield tuple(reversed((watched(), train())))
+    return train, watched
+
+
+def lightning(torch, batch, steps):
+    """The same with Lightning's Trainer, without its callback and with it."""
+    import logging
+
+    import pytorch_lightning
+    from sonde.integrations.lightning import SondeCallback
+    from torch.utils.data import DataLoader, TensorDataset
+
+    class Module(pytorch_lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layers = digits(torch)
+
+        def training_step(self, given, number):
+            value = torch.nn.functional.cross_entropy(self.layers(given[0]), given[1])
+            self.log("loss", value)
+            return value
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=1e-4)
+
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    data = TensorDataset(torch.randn(steps * batch, 1, 28, 28), torch.randint(10, (steps * batch,)))
+    loader, module = DataLoader(data, batch_size=batch), Module()
+
+    def train(*callbacks):
+        trainer = pytorch_lightning.Trainer(max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                                            enable_model_summary=False, callbacks=list(callbacks))
+        begun = time.process_time()
+        trainer.fit(module, loader)
+        return (time.process_time() - begun) / steps * 1e6
+
+    return train, lambda: train(SondeCallback())
+
+
+def transformers(torch, batch, steps):
+    """The same with the Trainer of Hugging Face, without its callback and with it."""
+    import transformers
+    from sonde.integrations.transformers import SondeCallback
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = digits(torch)
+
+        def forward(self, x, labels):
+            out = self.layers(x)
+            return {"loss": torch.nn.functional.cross_entropy(out, labels), "logits": out}
+
+    data = [{"x": torch.randn(1, 28, 28), "labels": number % 10} for number in range(steps * batch)]
+    model = Model()
+    arguments = transformers.TrainingArguments(output_dir=tempfile.mkdtemp(), max_steps=steps, per_device_train_batch_size=batch, save_strategy="no", report_to="none",
+                                               use_cpu=True, disable_tqdm=True, logging_steps=10)
+
+    def train(*callbacks):
+        trainer = transformers.Trainer(model=model, args=arguments, train_dataset=data, callbacks=list(callbacks))
+        trainer.remove_callback(transformers.PrinterCallback)  # stdout is for the figures
+        begun = time.process_time()
+        trainer.train()
+        return (time.process_time() - begun) / steps * 1e6
+
+    return train, lambda: train(SondeCallback())
+
+
+def pairs_of(bare, watched, seconds):
+    """Runs both in alternation; each goes first in half of the pairs."""
+    bare(), watched()
+    end = time.monotonic() + seconds
+    pairs = []
+    while not pairs or time.monotonic() < end:
+        pairs.append((bare(), watched()))
+        pairs.append(tuple(reversed((watched(), bare()))))
+    return pairs
 
 
 def main():
@@ -64,17 +136,23 @@ def main():
 
     torch.set_num_threads(1)
     cases = {
-        "width_16": (layers(torch, 16), (16,), 16, 50),
-        "width_1024": (layers(torch, 1024), (1024,), 16, 50),
-        "digits": (digits(torch), (1, 28, 28), 64, 5),
+        "torch_step_width_16": lambda: plain(torch, layers(torch, 16), (16,), 16, 50),
+        "torch_step_width_1024": lambda: plain(torch, layers(torch, 1024), (1024,), 16, 50),
+        "torch_step_digits": lambda: plain(torch, digits(torch), (1, 28, 28), 64, 5),
+        "lightning_step_digits": lambda: lightning(torch, 64, 20),
+        "transformers_step_digits": lambda: transformers(torch, 64, 20),
     }
-    for name, case in cases.items():
-        pairs = list(measure(torch, *case))
-        bare = statistics.median(bare for bare, _ in pairs)
+    for name, make in cases.items():
+        try:
+            bare, watched = make()
+        except ImportError as error:
+            print(f"bench: {name} is left out ({error})", file=sys.stderr)
+            continue
+        pairs = pairs_of(bare, watched, SECONDS / 3)
+        bare_us = statistics.median(bare for bare, _ in pairs)
         added = statistics.median(watched - bare for bare, watched in pairs)
-        print(json.dumps({"bench": "python", "name": f"torch_step_{name}", "pairs": len(pairs),
-                          "step_us": round(bare, 1), "added_us": round(added, 2),
-                          "added_percent": round(100 * added / bare, 2)}), flush=True)
+        print(json.dumps({"bench": "python", "name": name, "pairs": len(pairs), "step_us": round(bare_us, 1), "added_us": round(added, 2),
+                          "added_percent": round(100 * added / bare_us, 2)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import shutil
 import socket
 import tempfile
 import threading
+import time
 import unittest
 
 from harness import END, PATIENCE_S, T, Case, Job, Server, Writer, continue_process, stop_process, until
@@ -304,17 +305,26 @@ class Busy(Case):
                     return counts
 
         for server in (self.server, speaks_telnet):
-            def answered(connection):
-                response = connection.getresponse()
+            def answered(connection, connected=None):
+                try:
+                    response = connection.getresponse()
+                except ConnectionResetError:
+                    # After a second without a request, a connection makes room for one that waits.
+                    # It may close just before its request arrives; a client then sends it again.
+                    if connected is None or time.monotonic() - connected < 1:
+                        raise
+                    connection.request("GET", path, headers=headers)
+                    response = connection.getresponse()
                 self.assertEqual((response.status, len(json.loads(response.read())[0]["dps"])), (200, 300))
             with self.subTest("all connect, then all ask", telnet=server is speaks_telnet):
                 connections = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S) for _ in range(300)]
+                connected = time.monotonic()
                 for connection in connections:
                     connection.connect()
                 for connection in connections:
                     connection.request("GET", path, headers=headers)
                 for connection in connections:
-                    answered(connection)
+                    answered(connection, connected)
                     connection.close()
                 counts_when_all_have_left(server)
             with self.subTest("each connects and asks, again and again", telnet=server is speaks_telnet):

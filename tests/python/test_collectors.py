@@ -99,6 +99,8 @@ class Groups(Program):
     @unittest.skipUnless(importlib.util.find_spec("cloudpickle"), "cloudpickle is not here")
     def test_class_of_the_program_as_a_whole(self):
         """With cloudpickle, the program's file is not run again."""
+        installed = os.path.dirname(os.path.dirname(importlib.util.find_spec("cloudpickle").origin))
+        self.env["PYTHONPATH"] = f"{PACKAGE}:{installed}"
         self.collect("Sum('sum', collection_rate=0.05).start()\nawait_points({'sum': 2})", classes=inspect.cleandoc("""
             five = 5
             with open("run", "a") as f: f.write("x")
