@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""How much processor time sonde.integrations adds to a step of a training, in pairs: some steps with
-watch() or a callback, as many without, in alternation, with a DataLoader. stdout gets one JSON
-object per line. Without PyTorch it reports that, and ends; so it does for Lightning and for Hugging
-Face's Trainer.
+"""How much processor time sonde.integrations adds to a step of a training, in pairs: some steps
+with watch() or a callback, as many without, in alternation, with a DataLoader. stdout gets one JSON
+object per line. A framework that is not installed is left out, with a message.
 """
 
 import json
