@@ -69,7 +69,7 @@ static void push_numbered(const char *format, int count)
 {
     for (int i = 0; i < count; i++) {
         char text[80];
-        snprintf(text, sizeof text, format, i, i * 7);
+        snprintf(text, sizeof text, format, i, i * 7, i + 1);
         CORE(push_text, NVTX_RANGE_PUSH_A, text);
         CORE(pop_core, NVTX_RANGE_POP);
     }
