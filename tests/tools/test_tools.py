@@ -171,6 +171,19 @@ class Sanitize(Tools):
         self.assertIn("0 passed, 3 failed, 0 skipped", done.stdout)
 
 
+class Fuzz(Tools):
+    def test_what_the_fuzzer_learns(self):
+        """All, or with FUZZ_COMPARISONS=no nothing about comparisons and calls."""
+        self.write("meson.build", "project('x', 'c')\n")
+        self.write("meson_options.txt", "option('fuzz', type: 'boolean')\noption('tests', type: 'feature')\n")
+        for folder, env in (("all", {}), ("less", {"FUZZ_COMPARISONS": "no"})):
+            done = self.run_it(PROJECT / "tools/fuzz", "--setup", BUILD=folder, **env)
+            self.assertEqual((done.returncode, done.stdout), (0, f"{folder}-fuzz\n"), done.stderr)
+            options = json.loads(self.run_it("meson", "introspect", f"{folder}-fuzz", "--buildoptions").stdout)
+            arguments = next(option["value"] for option in options if option["name"] == "c_args")
+            self.assertEqual("-fno-sanitize-coverage=trace-cmp,indirect-calls,stack-depth" in arguments, folder == "less", arguments)
+
+
 class Make(Tools):
     def make(self, *arguments):
         return self.run_it("make", "--no-print-directory", "-f", PROJECT / "Makefile", *arguments)
