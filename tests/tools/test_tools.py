@@ -21,6 +21,7 @@ test('odd', find_program('odd.sh'), suite: ['unit', 'random'])
 test('skipped', find_program('skipped.sh'), suite: 'random')
 test('other', find_program('false'), suite: 'unit')
 """
+SETTINGS = ("BUILD", "MAKEFLAGS", "FUZZ_COMPARISONS", "SONDE_TEST_SEED", "SONDE_TEST_ROUNDS")
 
 
 class Tools(unittest.TestCase):
@@ -29,7 +30,8 @@ class Tools(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.root)
 
     def run_it(self, *command, **env):
-        kept = {name: os.environ[name] for name in os.environ if name not in ("BUILD", "MAKEFLAGS")}
+        """The tools' own settings come from the test only, not from who runs the tests."""
+        kept = {name: os.environ[name] for name in os.environ if name not in SETTINGS}
         return subprocess.run(
             command, capture_output=True, text=True, cwd=self.root, env=kept | env
         )
