@@ -29,6 +29,13 @@ def digits(torch):
                          nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 10))
 
 
+def processor_us(train, steps):
+    """Returns the processor time of a step in µs."""
+    begun = time.process_time()
+    train()
+    return (time.process_time() - begun) / steps * 1e6
+
+
 def plain(torch, model, shape, batch, steps):
     """Returns two trainings of `steps` steps: in a program's own loop, without watch() and with
     it. Each returns the processor time of a step in µs."""
@@ -40,22 +47,20 @@ def plain(torch, model, shape, batch, steps):
     loss = torch.nn.CrossEntropyLoss()
     loader = DataLoader(data, batch_size=batch)
 
-    def train():
-        begun = time.process_time()
+    def steps_of_it():
         for x, y in loader:
             optimizer.zero_grad()
             loss(model(x), y).backward()
             optimizer.step()
-        return (time.process_time() - begun) / steps * 1e6
 
     def watched():
         with sonde.integrations.torch.watch(model, optimizer):
-            return train()
+            return processor_us(steps_of_it, steps)
 
-    return train, watched
+    return lambda: processor_us(steps_of_it, steps), watched
 
 
-def lightning(torch, batch, steps):
+def lightning(torch, model, shape, batch, steps):
     """The same with Lightning's Trainer, without its callback and with it."""
     import logging
 
@@ -66,7 +71,7 @@ def lightning(torch, batch, steps):
     class Module(pytorch_lightning.LightningModule):
         def __init__(self):
             super().__init__()
-            self.layers = digits(torch)
+            self.layers = model
 
         def training_step(self, given, number):
             value = torch.nn.functional.cross_entropy(self.layers(given[0]), given[1])
@@ -76,21 +81,19 @@ def lightning(torch, batch, steps):
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), lr=1e-4)
 
-    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
-    data = TensorDataset(torch.randn(steps * batch, 1, 28, 28), torch.randint(10, (steps * batch,)))
+    logging.disable(logging.WARNING)  # what the Trainer says at each start
+    data = TensorDataset(torch.randn(steps * batch, *shape), torch.randint(10, (steps * batch,)))
     loader, module = DataLoader(data, batch_size=batch), Module()
 
     def train(*callbacks):
         trainer = pytorch_lightning.Trainer(max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
                                             enable_model_summary=False, callbacks=list(callbacks))
-        begun = time.process_time()
-        trainer.fit(module, loader)
-        return (time.process_time() - begun) / steps * 1e6
+        return processor_us(lambda: trainer.fit(module, loader), steps)
 
     return train, lambda: train(SondeCallback())
 
 
-def transformers(torch, batch, steps):
+def transformers(torch, model, shape, batch, steps):
     """The same with the Trainer of Hugging Face, without its callback and with it."""
     import transformers
     from sonde.integrations.transformers import SondeCallback
@@ -98,23 +101,21 @@ def transformers(torch, batch, steps):
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.layers = digits(torch)
+            self.layers = model
 
         def forward(self, x, labels):
             out = self.layers(x)
             return {"loss": torch.nn.functional.cross_entropy(out, labels), "logits": out}
 
-    data = [{"x": torch.randn(1, 28, 28), "labels": number % 10} for number in range(steps * batch)]
-    model = Model()
+    data = [{"x": torch.randn(*shape), "labels": number % 10} for number in range(steps * batch)]
+    model_with_loss = Model()
     arguments = transformers.TrainingArguments(output_dir=tempfile.mkdtemp(), max_steps=steps, per_device_train_batch_size=batch, save_strategy="no", report_to="none",
                                                use_cpu=True, disable_tqdm=True, logging_steps=10)
 
     def train(*callbacks):
-        trainer = transformers.Trainer(model=model, args=arguments, train_dataset=data, callbacks=list(callbacks))
+        trainer = transformers.Trainer(model=model_with_loss, args=arguments, train_dataset=data, callbacks=list(callbacks))
         trainer.remove_callback(transformers.PrinterCallback)  # stdout is for the figures
-        begun = time.process_time()
-        trainer.train()
-        return (time.process_time() - begun) / steps * 1e6
+        return processor_us(trainer.train, steps)
 
     return train, lambda: train(SondeCallback())
 
@@ -134,12 +135,15 @@ def main():
     import torch
 
     torch.set_num_threads(1)
+    small, large = ((16,), 16, 200), ((1, 28, 28), 64, 5)
     cases = {
-        "torch_step_width_16": lambda: plain(torch, layers(torch, 16), (16,), 16, 50),
+        "torch_step_width_16": lambda: plain(torch, layers(torch, 16), *small),
         "torch_step_width_1024": lambda: plain(torch, layers(torch, 1024), (1024,), 16, 50),
-        "torch_step_digits": lambda: plain(torch, digits(torch), (1, 28, 28), 64, 5),
-        "lightning_step_digits": lambda: lightning(torch, 64, 20),
-        "transformers_step_digits": lambda: transformers(torch, 64, 20),
+        "torch_step_digits": lambda: plain(torch, digits(torch), *large),
+        "lightning_step_width_16": lambda: lightning(torch, layers(torch, 16), *small),
+        "lightning_step_digits": lambda: lightning(torch, digits(torch), *large),
+        "transformers_step_width_16": lambda: transformers(torch, layers(torch, 16), *small),
+        "transformers_step_digits": lambda: transformers(torch, digits(torch), *large),
     }
     for name, make in cases.items():
         try:
