@@ -25,6 +25,10 @@
 _Static_assert((SAMPLER_PLACES & (SAMPLER_PLACES - 1)) == 0,
                "positions are taken modulo the places");
 
+// Late values are looked for after the first time, then after twice as long, and so on up to the
+// second.
+static const int64_t AGAIN_NS = NS_PER_S / 2, AGAIN_MAX_NS = INT64_C(2) * NS_PER_S;
+
 // The storing thread is woken for rows that are not urgent after this time at the latest.
 static const int64_t LAZY_NS = NS_PER_S / 2;
 
@@ -47,6 +51,9 @@ struct sampler {
     size_t group_count;
     size_t *group_of;        // group of each set
     struct silence *silence; // one for each set
+    bool *owes;              // of each set: late values may come before its next instant
+    int64_t again_ns;        // monotonic time of that; INT64_MAX: no set owes values
+    int64_t again_after_ns;  // the wait before it
     void (*wake)(void *user);
     void *user;
 
@@ -162,7 +169,7 @@ static void say_cut_off(struct sampler *s, size_t index, struct str source, stru
     publish(s);
 }
 
-static void sample_set(struct sampler *s, size_t index, int64_t t_ns)
+static void sample_set(struct sampler *s, size_t index, int64_t t_ns, bool late_only)
 {
     struct collect_set now;
     collect_get_set(s->collect, index, &now);
@@ -180,7 +187,8 @@ static void sample_set(struct sampler *s, size_t index, int64_t t_ns)
         s->figures.dropped += now.count;
         return;
     }
-    int got = collect_sample(s->collect, index, t_ns, row->values);
+    int got =
+        (late_only ? collect_sample_late : collect_sample)(s->collect, index, t_ns, row->values);
     if (got > 0) {
         row->t_ns = t_ns;
         row->set = set;
@@ -188,6 +196,12 @@ static void sample_set(struct sampler *s, size_t index, int64_t t_ns)
         publish(s);
     }
     struct str part;
+    bool owed = s->owes[index];
+    s->owes[index] = collect_owes(s->collect, index);
+    if (s->owes[index] && !owed) {
+        s->again_after_ns = AGAIN_NS;
+        s->again_ns = clock_monotonic_ns() + AGAIN_NS;
+    }
     if (collect_hangs(s->collect, index, &part) != s->silence[index].reported)
         say_cut_off(s, index, now.source, part, t_ns);
 }
@@ -199,7 +213,7 @@ static void take(struct sampler *s)
     for (size_t i = 0; i < s->set_count; i++) {
         const struct group *group = &s->groups[s->group_of[i]];
         if (group->due)
-            sample_set(s, i, group->t_ns);
+            sample_set(s, i, group->t_ns, false);
     }
     s->figures.sampling_ns += clock_monotonic_ns() - begun;
     struct sampler_row *row = s->groups[0].due ? place(s) : NULL;
@@ -212,6 +226,23 @@ static void take(struct sampler *s)
     row->source = (struct str){0};
     row->figures = s->figures;
     publish(s);
+}
+
+// Takes late values of the sets that owe some.
+static void take_again(struct sampler *s)
+{
+    int64_t begun = clock_monotonic_ns(), t_ns = clock_realtime_ns();
+    bool any = false;
+    for (size_t i = 0; i < s->set_count; i++) {
+        if (s->owes[i])
+            sample_set(s, i, t_ns, true);
+        any = any || s->owes[i];
+    }
+    int64_t now = clock_monotonic_ns();
+    s->figures.sampling_ns += now - begun;
+    if (s->again_after_ns < AGAIN_MAX_NS)
+        s->again_after_ns *= 2;
+    s->again_ns = any ? now + s->again_after_ns : INT64_MAX;
 }
 
 static void all_due(struct sampler *s, int64_t t_ns)
@@ -266,7 +297,11 @@ static int64_t time_to_next(const struct sampler *s)
     for (size_t i = 1; i < s->group_count; i++)
         if (s->groups[i].instants.next_ns < next_ns)
             next_ns = s->groups[i].instants.next_ns;
-    return next_ns - clock_realtime_ns();
+    int64_t wait_ns = next_ns - clock_realtime_ns();
+    if (s->again_ns == INT64_MAX)
+        return wait_ns;
+    int64_t again_ns = s->again_ns - clock_monotonic_ns();
+    return again_ns < wait_ns ? again_ns : wait_ns;
 }
 
 // Wakes the receiver. If the receiver does not wait for each instant, this happens only if the
@@ -292,12 +327,16 @@ static void *run(void *user)
         s->groups[i].instants = instants_from(now, s->groups[i].instants.rate_ns);
     for (int64_t wait_ns = time_to_next(s); !wait_or_stop(s, wait_ns); wait_ns = time_to_next(s)) {
         const struct group *due = look_at_clock(s);
-        if (!due)
+        if (due) {
+            if (first)
+                all_due(s, due->t_ns);
+            first = false;
+            take(s);
+        } else if (clock_monotonic_ns() >= s->again_ns) {
+            take_again(s);
+        } else {
             continue;
-        if (first)
-            all_due(s, due->t_ns);
-        first = false;
-        take(s);
+        }
         wake(s, time_to_next(s));
     }
     return NULL;
@@ -323,6 +362,7 @@ int sampler_create(struct collect *c, double rate_s, void (*wake_up)(void *user)
     if (!s)
         return error_set(e, -ENOMEM, "no memory for the sampler");
     s->collect = c;
+    s->again_ns = INT64_MAX;
     s->wake = wake_up;
     s->user = user;
     s->set_count = collect_set_count(c);
@@ -330,11 +370,13 @@ int sampler_create(struct collect *c, double rate_s, void (*wake_up)(void *user)
     s->groups = calloc(s->set_count + 1, sizeof *s->groups);
     s->group_of = calloc(s->set_count + 1, sizeof *s->group_of);
     s->silence = calloc(s->set_count + 1, sizeof *s->silence);
+    s->owes = calloc(s->set_count + 1, sizeof *s->owes);
     void *places = mmap(NULL, SAMPLER_PLACES * sizeof *s->places, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     s->places = places == MAP_FAILED ? NULL : places;
     s->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!s->sets || !s->groups || !s->group_of || !s->silence || !s->places || s->stop < 0) {
+    if (!s->sets || !s->groups || !s->group_of || !s->silence || !s->owes || !s->places ||
+        s->stop < 0) {
         sampler_destroy(s);
         return error_set(e, -ENOMEM, "no memory for the sampler");
     }
@@ -382,6 +424,7 @@ void sampler_destroy(struct sampler *s)
     free(s->groups);
     free(s->group_of);
     free(s->silence);
+    free(s->owes);
     if (s->places)
         munmap(s->places, SAMPLER_PLACES * sizeof *s->places);
     if (s->stop >= 0)

@@ -3,9 +3,10 @@
 //
 // All sources with the same rate are sampled at one instant, a multiple of this rate since the
 // epoch. Each rate has instants of its own. At the first instant all sources are sampled, so that
-// even a short job has a value of each. The queue has a fixed number of places and one thread at
-// each end, so it needs no locks. If the store's thread is so late that no place is free, rows are
-// dropped and counted. So the store never delays sampling.
+// even a short job has a value of each. If a source that is sampled seldom answers late, its values
+// make a row of their own between its instants. The queue has a fixed number of places and one
+// thread at each end, so it needs no locks. If the store's thread is so late that no place is free,
+// rows are dropped and counted. So the store never delays sampling.
 #ifndef SONDE_AGENT_SAMPLER_H
 #define SONDE_AGENT_SAMPLER_H
 

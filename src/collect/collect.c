@@ -45,11 +45,9 @@ enum { SOURCES = sizeof kinds / sizeof *kinds };
 
 static const double RATE_DEFAULT_S = 0.5;
 
-// How long the other sources wait for one that hangs or is slow; they wait only once. The values of
-// a slow source are as old as the interval of its samples. After a long interval they would be
-// outdated, so the other sources wait longer for it.
+// How long the other sources wait for one that hangs or is slow; they wait only once.
 static const int64_t DEADLINE_DEFAULT_NS = 20 * NS_PER_MS;
-static const int64_t DEADLINE_SELDOM_NS = 250 * NS_PER_MS;
+// The values of a slow source are as old as the interval of its samples, if it is not longer.
 static const int64_t SELDOM_NS = DEADLINE_LATE_MAX_NS / 2;
 
 // A hang is reported only after this time, because answers are slow on a busy machine.
@@ -70,6 +68,7 @@ struct slot {
     bool away;                    // its thread reads: its memory is not touched
     char said[SOURCE_REASON_MAX]; // the reason, while the source is away
     int64_t hangs_ns;             // how long it had hung at the last sample, or 0
+    bool owes;                    // it did not answer in time, and may still answer
 };
 
 struct collect {
@@ -311,16 +310,27 @@ void collect_get_set(const struct collect *c, size_t set, struct collect_set *ou
     *out = (struct collect_set){s->kind->name, s->series, s->count, s->rate_ns, s->generation};
 }
 
-int64_t source_wait_ns(const struct source *s)
+bool source_is_seldom(const struct source *s)
 {
-    int64_t wait_ns = s->options->deadline_ns;
-    return s->rate_ns > SELDOM_NS && wait_ns < DEADLINE_SELDOM_NS ? DEADLINE_SELDOM_NS : wait_ns;
+    return s->rate_ns > SELDOM_NS;
+}
+
+bool source_recent(int64_t age_ns)
+{
+    return age_ns <= DEADLINE_LATE_MAX_NS;
+}
+
+int source_ask(const struct source *s, struct deadline *d, int64_t *late_ns)
+{
+    return s->late_only ? deadline_take(d, late_ns)
+                        : deadline_run(d, s->options->deadline_ns, late_ns);
 }
 
 void source_late(struct source *s, const char *who, int64_t took_ns)
 {
-    source_fail(s, 0, "%s%stakes %.2f s to answer: its values are those of the sample before", who,
-                who[0] ? " " : "", (double)took_ns / NS_PER_S);
+    source_fail(s, 0, "%s%stakes %.2f s to answer: its values %s", who, who[0] ? " " : "",
+                (double)took_ns / NS_PER_S,
+                source_is_seldom(s) ? "come late" : "are those of the sample before");
 }
 
 // Takes the result of a sample. Returns the number of values, or its negative errno.
@@ -335,18 +345,22 @@ static int take(struct source *s, int failed, const double *values)
         s->generation++;
     if (failed)
         return failed;
-    if (given == 0 && s->reason[0] == 0)
+    if (given == 0 && s->reason[0] == 0 && !s->late_only)
         source_fail(s, 0, "there is nothing to be had now");
     return given;
 }
 
+// While the source is away, its thread has all of its memory except `late_only`.
 static int sample_slot_apart(struct slot *slot, double *values)
 {
     struct source *s = slot->source;
     int64_t late_ns;
-    int failed = deadline_run(slot->deadline, source_wait_ns(s), &late_ns);
-    slot->away = failed != 0;
-    slot->hangs_ns = failed ? late_ns : 0;
+    int failed = source_ask(s, slot->deadline, &late_ns);
+    slot->away = failed == -ETIMEDOUT;
+    slot->hangs_ns = slot->away ? late_ns : 0;
+    slot->owes = slot->away && source_recent(late_ns);
+    if (failed == -ENODATA)
+        return 0;
     if (failed) {
         snprintf(slot->said, sizeof slot->said,
                  "has not answered for %.1f s: left out until it does",
@@ -358,14 +372,15 @@ static int sample_slot_apart(struct slot *slot, double *values)
     if (late_ns && given > 0 && s->reason[0] == 0)
         source_late(s, "", late_ns);
     memcpy(slot->said, s->reason, sizeof slot->said);
-    slot->away = deadline_done(slot->deadline);
+    slot->away = deadline_done(slot->deadline, !source_is_seldom(s));
     return given;
 }
 
-int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
+static int sample(struct collect *c, size_t set, int64_t t_ns, bool late_only, double *values)
 {
     struct slot *slot = &c->slots[c->open[set]];
     struct source *s = slot->source;
+    s->late_only = late_only;
     for (size_t i = 0; i < s->count; i++)
         values[i] = store_missing();
     if (slot->apart)
@@ -373,7 +388,18 @@ int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
     s->instant_ns = t_ns;
     s->reason[0] = s->hangs[0] = 0;
     s->hangs_ns = 0;
+    s->owes = false;
     return take(s, s->kind->sample(s, values), values);
+}
+
+int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
+{
+    return sample(c, set, t_ns, false, values);
+}
+
+int collect_sample_late(struct collect *c, size_t set, int64_t t_ns, double *values)
+{
+    return sample(c, set, t_ns, true, values);
 }
 
 void collect_ended(struct collect *c, uint64_t pid, double seconds)
@@ -391,6 +417,13 @@ bool collect_hangs(const struct collect *c, size_t set, struct str *part)
     if (part)
         *part = slot->apart ? STR("") : str_of(slot->source->hangs);
     return (slot->apart ? slot->hangs_ns : slot->source->hangs_ns) >= c->options.silence_ns;
+}
+
+bool collect_owes(const struct collect *c, size_t set)
+{
+    const struct slot *slot = &c->slots[c->open[set]];
+    // The thread of a source does not change its rate.
+    return source_is_seldom(slot->source) && (slot->apart ? slot->owes : slot->source->owes);
 }
 
 struct str collect_reason(const struct collect *c, struct str source)

@@ -98,6 +98,12 @@ void collect_ended(struct collect *c, uint64_t pid, double seconds);
 // NULL) is the part, "" for all of the set, valid until the next sample.
 bool collect_hangs(const struct collect *c, size_t set, struct str *part);
 
+// Whether values of the last sample of the set may still come, and would be outdated at the next
+// one. If so, call collect_sample_late soon. It is like collect_sample, but gives only values that
+// have come since the last sample; the others are missing.
+bool collect_owes(const struct collect *c, size_t set);
+int collect_sample_late(struct collect *c, size_t set, int64_t t_ns, double *values);
+
 // Why a source gives no values, or not all; "" if it gives all.
 struct str collect_reason(const struct collect *c, struct str source);
 

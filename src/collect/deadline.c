@@ -98,14 +98,19 @@ static void begin(struct deadline *d, int64_t now_ns)
     pthread_cond_signal(&d->changed);
 }
 
+// Under the lock. True if a late call has returned, and its result is not outdated.
+static bool has_late_result(const struct deadline *d, int64_t now_ns)
+{
+    return d->late && !d->busy && now_ns - d->begun_ns <= DEADLINE_LATE_MAX_NS;
+}
+
 int deadline_run(struct deadline *d, int64_t wait_ns, int64_t *late_ns)
 {
     int64_t now = clock_monotonic_ns();
     pthread_mutex_lock(&d->lock);
     // If a call nearly takes the time that the caller waits, the next may take longer. So only a
     // call that takes half of it counts as prompt.
-    d->late = d->late &&
-              (d->busy || (d->took_ns > wait_ns / 2 && now - d->begun_ns <= DEADLINE_LATE_MAX_NS));
+    d->late = d->busy || (has_late_result(d, now) && d->took_ns > wait_ns / 2);
     if (!d->busy && !d->late) {
         begin(d, now);
         while (d->busy && condition_wait_until(&d->changed, &d->lock, now + wait_ns))
@@ -118,14 +123,26 @@ int deadline_run(struct deadline *d, int64_t wait_ns, int64_t *late_ns)
     return hangs ? -ETIMEDOUT : 0;
 }
 
-bool deadline_done(struct deadline *d)
+int deadline_take(struct deadline *d, int64_t *late_ns)
+{
+    int64_t now = clock_monotonic_ns();
+    pthread_mutex_lock(&d->lock);
+    d->late = d->busy || has_late_result(d, now);
+    int result = d->busy ? -ETIMEDOUT : d->late ? 0 : -ENODATA;
+    *late_ns = d->busy ? now - d->begun_ns : d->late ? d->took_ns : 0;
+    pthread_mutex_unlock(&d->lock);
+    return result;
+}
+
+bool deadline_done(struct deadline *d, bool ahead)
 {
     pthread_mutex_lock(&d->lock);
-    bool ahead = d->late;
-    if (ahead)
+    d->late = d->late && ahead;
+    bool begins = d->late;
+    if (begins)
         begin(d, clock_monotonic_ns());
     pthread_mutex_unlock(&d->lock);
-    return ahead;
+    return begins;
 }
 
 void deadline_destroy(struct deadline *d)

@@ -3,7 +3,7 @@
 //
 // The caller waits at most a given time. While a call hangs, further calls are refused at once, so
 // a caller loses the waiting time only once. The next run returns a late result, without waiting,
-// and deadline_done then starts the next call. So a device that is always slow costs no waiting,
+// and deadline_done can then start the next call. So a device that is always slow costs no waiting,
 // and its results are one run old. Once a call is prompt again, the caller waits for calls again. A
 // thread that is blocked in the kernel cannot be ended; it outlives deadline_destroy and frees its
 // memory when it returns.
@@ -29,9 +29,14 @@ int deadline_create(void (*call)(void *job), void (*dispose)(void *job), void *j
 // 0 after a prompt call; how long a late call took; how long a call has hung so far.
 int deadline_run(struct deadline *d, int64_t wait_ns, int64_t *late_ns);
 
-// The caller has read the result of deadline_run, which returned 0. After a late result, the next
-// call begins now. Returns true if so: the caller must not touch the job until the next result.
-bool deadline_done(struct deadline *d);
+// Like deadline_run, for the result of a late call only: begins no call, and does not wait. Returns
+// -ENODATA if there is no late call, or if its result is outdated.
+int deadline_take(struct deadline *d, int64_t *late_ns);
+
+// The caller has read the result of deadline_run or deadline_take, which returned 0. After a late
+// result, the next call begins now if `ahead` is true. If not, the caller waits for it again.
+// Returns true if a call begins: the caller must not touch the job until the next result.
+bool deadline_done(struct deadline *d, bool ahead);
 
 void deadline_destroy(struct deadline *d); // does not wait for a hanging call
 

@@ -62,26 +62,29 @@ static int filesystem_sample(struct source *s, double *values)
     for (size_t i = 0; i < f->count; i++) {
         const char *tag = s->instances[f->instances[i]].tags[0];
         int64_t late_ns;
-        int code = deadline_run(f->deadlines[i], source_wait_ns(s), &late_ns);
+        int code = source_ask(s, f->deadlines[i], &late_ns);
         if (code == -ETIMEDOUT) {
             failed = source_fail(s, code, "%s has not answered for %.1f s: left out until it does",
                                  tag, (double)late_ns / NS_PER_S);
             snprintf(s->hangs, sizeof s->hangs, "%s", tag);
             s->hangs_ns = late_ns;
+            s->owes = s->owes || source_recent(late_ns);
             continue;
         }
         if (f->folders[i]->failed) {
             failed = source_fail(s, f->folders[i]->failed, "cannot ask about %s: %s", tag,
                                  strerror(-f->folders[i]->failed));
-        } else {
+        } else if (code == 0) {
             put_folder(s, values, f->instances[i], &f->folders[i]->about);
             answered++;
             if (late_ns && !failed)
                 source_late(s, tag, late_ns);
         }
-        deadline_done(f->deadlines[i]);
+        if (code == 0)
+            deadline_done(f->deadlines[i], !source_is_seldom(s));
     }
-    source_put(s, values, METRIC_FILESYSTEMS, (double)answered);
+    if (!s->late_only)
+        source_put(s, values, METRIC_FILESYSTEMS, (double)answered);
     return answered ? 0 : failed;
 }
 

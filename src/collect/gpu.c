@@ -9,10 +9,10 @@
 //   copy the values of idle GPUs
 //
 // A GPU that does not answer within the wait is late: its values are missing at this instant, and
-// the sampling thread stops waiting for it; a later answer is used at the next instant. When the
-// GPU answers promptly again, the thread waits for it again. After HANG_NS without an answer the
-// GPU is down (gpu_up 0, and a line in the log). A lost GPU is down for good, and not read any
-// more. The other GPUs are not affected.
+// the sampling thread stops waiting for it; a later answer is used at the next instant, unless it
+// is outdated by then (source_recent). When the GPU answers promptly again, the thread waits for it
+// again. After HANG_NS without an answer the GPU is down (gpu_up 0, and a line in the log). A lost
+// GPU is down for good, and not read any more. The other GPUs are not affected.
 //
 // The lock protects the states of requests and answers. A device's `values` belong to the GPU's
 // thread during a reading, and to the sampling thread otherwise. The last user frees everything,
@@ -60,6 +60,7 @@ struct gpu {
     enum gpu_state state;
     bool left;                // the GPU's thread is about to end
     bool fresh;               // the GPU has answered, and the answer is not used yet
+    bool asked;               // the GPU was read, or is being read
     struct gpu_answer answer; // the answer to the last sample
     int64_t requested_ns, answered_ns;
 
@@ -468,7 +469,8 @@ static void take_values(struct source *s, const struct gpus *n, struct gpu *gpu,
     }
 }
 
-// Under the lock. Starts reading the idle GPUs, and waits for those that were prompt so far.
+// Under the lock. Starts reading the idle GPUs, and waits for those that were prompt so far. If
+// only late answers are wanted, it reads only GPUs that came up after the last sample.
 static void ask(struct source *s, struct gpus *n, double *values)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -476,8 +478,11 @@ static void ask(struct source *s, struct gpus *n, double *values)
         struct gpu *gpu = &n->gpus[i];
         if (gpu->state != GPU_IDLE)
             continue;
-        if (gpu->fresh)
+        if (gpu->fresh && source_recent(now_ns - gpu->requested_ns))
             take_values(s, n, gpu, values);
+        if (s->late_only && gpu->asked)
+            continue;
+        gpu->asked = true;
         gpu->state = GPU_REQUESTED;
         gpu->requested_ns = now_ns;
         pthread_cond_signal(&gpu->requested);
@@ -517,11 +522,13 @@ static void gather(struct source *s, struct gpus *n, double *values)
                                 ? now_ns - gpu->requested_ns
                                 : 0;
         if (gpu->state == GPU_IDLE) {
-            take_values(s, n, gpu, values);
+            if (gpu->fresh || !s->late_only)
+                take_values(s, n, gpu, values);
             gpu->late = gpu->answered_ns - gpu->requested_ns > n->wait_ns;
         } else if (gpu->state == GPU_REQUESTED) {
             gpu->late = true;
         }
+        s->owes = s->owes || (silent_ns && source_recent(silent_ns));
         report(n->vendor->name, gpu, up && silent_ns < HANG_NS, silent_ns);
         up_count += gpu->up;
         if (gpu->up_place >= 0)
@@ -542,11 +549,12 @@ static int gpus_sample(struct source *s, double *values)
     struct gpus *n = s->state;
     int result = 0;
     pthread_mutex_lock(&n->lock);
+    bool complete = n->started && count_open(n) == n->listed;
     if (!n->started) {
         result = source_fail(s, -EAGAIN, "the %s driver is still starting", n->vendor->name);
     } else if (n->why[0]) {
         result = source_fail(s, -ENODEV, "%s", n->why);
-    } else if (count_open(n) != n->listed) {
+    } else if (!complete) {
         // The values of this instant belong to the old set; the new series begin at the next
         // instant.
         result = make_series(s, n);
@@ -555,7 +563,9 @@ static int gpus_sample(struct source *s, double *values)
     } else {
         ask(s, n, values);
         gather(s, n, values);
+        complete = count_open(n) == n->listed; // another may have come up meanwhile
     }
+    s->owes = s->owes || !complete;
     pthread_mutex_unlock(&n->lock);
     return result;
 }

@@ -21,6 +21,7 @@ enum {
     SOURCE_GONE_AFTER = 20, // samples without an instance before its series are removed
 };
 
+struct deadline;
 struct source;
 
 struct source_kind {
@@ -94,6 +95,8 @@ struct source {
     // the part that did not answer in time at this sample; unused for sources in their own thread
     char hangs[SOURCE_TAG_SIZE];
     int64_t hangs_ns; // how long the part has hung
+    bool late_only;   // this sample takes only late answers: see source_is_seldom
+    bool owes;        // a part has not answered in time, and may still answer
     bool changed;     // instances came or went: the series must be rebuilt
 };
 
@@ -103,8 +106,16 @@ extern const struct source_kind source_load, source_cpu, source_memory, source_p
     source_frequency, source_lustre, source_nfs, source_interrupts, source_amd, source_intel,
     source_nvidia;
 
-// How long a sample waits for a source or a part of it that may hang (deadline.h).
-int64_t source_wait_ns(const struct source *s);
+// True if the source is sampled so seldom that a late answer (deadline.h) would be outdated at the
+// next sample. So such answers are taken in between (collect_sample_late), and no call begins ahead
+// of a sample.
+bool source_is_seldom(const struct source *s);
+
+// True if a value of a call that began so long ago is recent enough to be recorded.
+bool source_recent(int64_t age_ns);
+
+// Asks a source, or a part of it, that may hang: deadline_run, or deadline_take for late answers.
+int source_ask(const struct source *s, struct deadline *d, int64_t *late_ns);
 
 // Sets the reason of a source that gives late values; `who` is a part of it, or "".
 void source_late(struct source *s, const char *who, int64_t took_ns);

@@ -225,6 +225,45 @@ static void a_hanging_folder_is_cut_off_alone(void **state)
     answers = "";
 }
 
+static bool has_value(const struct sampler_row *row, double value)
+{
+    for (size_t i = 0; row->set && i < row->set->count; i++)
+        if (row->values[i] == value)
+            return true;
+    return false;
+}
+
+// An answer that comes after the wait is recorded soon, although the next sample is an hour away.
+static void a_late_source_that_is_sampled_seldom(void **state)
+{
+    (void)state;
+    struct bell bell = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    atomic_store(&hang, true);
+    struct collect *c = collect_with_folder(0.03, "cpu,filesystem=3600", "/tmp");
+    struct sampler *s;
+    assert_int_equal(sampler_create(c, 0.03, ring, &bell, &s, NULL), 0);
+    sampler_be_prompt(s, true);
+    assert_int_equal(sampler_start(s, NULL), 0);
+    int64_t begun_ns = clock_monotonic_ns();
+    for (bool answered = false; !answered;) {
+        pthread_mutex_lock(&bell.lock);
+        while (bell.count == 0)
+            pthread_cond_wait(&bell.rung, &bell.lock);
+        bell.count = 0;
+        pthread_mutex_unlock(&bell.lock);
+        for (struct sampler_row *row; (row = sampler_next(s)); sampler_done(s)) {
+            answered = answered || has_value(row, 4096 * 1000.0);
+            if (!row->set)
+                atomic_store(&hang, false); // the first instant is over
+        }
+        assert_true(clock_monotonic_ns() - begun_ns < INT64_C(10) * NS_PER_S);
+    }
+    sampler_stop(s);
+    sampler_destroy(s);
+    collect_destroy(c);
+    pthread_cond_destroy(&bell.rung);
+}
+
 static bool is_of(const struct sampler_row *row, const char *source)
 {
     return row->set && str_eq(row->set->series[0].metric->source, str_of(source));
@@ -280,6 +319,7 @@ int main(void)
         cmocka_unit_test(a_hanging_source_is_cut_off),
         cmocka_unit_test(a_late_source_misses_its_instant),
         cmocka_unit_test(a_hanging_folder_is_cut_off_alone),
+        cmocka_unit_test(a_late_source_that_is_sampled_seldom),
     };
     return cmocka_run_group_tests_name("agent/sampler", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 struct fake_functions fake;
+const char *gpu_sources;
 struct collect *c;
 double values[STORE_SET_SERIES_MAX];
 int64_t t_ns;
@@ -32,7 +33,8 @@ void begin_with(const char *library, int level, double rate_s)
                                       .label_count = 1,
                                       .level = level,
                                       .rate_s = rate_s,
-                                      .folder = "/tmp"};
+                                      .folder = "/tmp",
+                                      .sources = gpu_sources};
     setenv("SONDE_NVML", library, 1);
     struct error e;
     assert_int_equal(collect_create(&options, &c, &e), 0);
@@ -86,13 +88,13 @@ bool get_set(size_t *index, struct collect_set *set)
     return false;
 }
 
-int sample(void)
+static int sample_with(int (*function)(struct collect *, size_t, int64_t, double *))
 {
     size_t index;
     struct collect_set set;
     assert_true(get_set(&index, &set));
     assert_in_range(set.count, 1, STORE_SET_SERIES_MAX);
-    int given = collect_sample(c, index, t_ns += SECOND / 2, values);
+    int given = function(c, index, t_ns += SECOND / 2, values);
     // After an error the series may have changed, so the values belong to none of them.
     for (size_t i = 0; given < 0 && i < STORE_SET_SERIES_MAX; i++)
         values[i] = store_missing();
@@ -105,6 +107,23 @@ struct str label(const struct collect_series *series, const char *key)
         if (str_eq(series->labels[i].key, str_of(key)))
             return series->labels[i].value;
     return STR("");
+}
+
+int sample(void)
+{
+    return sample_with(collect_sample);
+}
+
+int sample_late(void)
+{
+    return sample_with(collect_sample_late);
+}
+
+bool owes(void)
+{
+    size_t index;
+    struct collect_set set;
+    return get_set(&index, &set) && collect_owes(c, index);
 }
 
 const struct collect_series *find(const char *gpu, const char *mig, const char *name)

@@ -13,6 +13,9 @@ static const double GIB = 1 << 30;
 
 static const double PATIENT_RATE_S = 4;
 
+// The list of sources of later collectors; NULL = all.
+extern const char *gpu_sources;
+
 extern struct fake_functions {
     fake_line_function line;
     fake_blocked_function blocked;
@@ -52,6 +55,12 @@ bool says(const char *words);
 bool get_set(size_t *index, struct collect_set *set);
 
 int sample(void);
+
+// The same with collect_sample_late.
+int sample_late(void);
+
+// Whether the last sample owes values.
+bool owes(void);
 
 struct str label(const struct collect_series *series, const char *key);
 

@@ -88,7 +88,7 @@ static void calls_that_answer(void **state)
     assert_int_equal(job->got, 'b');
     assert_int_equal(hangs_ns, 0);
     assert_int_equal(job->calls, 2);
-    assert_false(deadline_done(d));
+    assert_false(deadline_done(d, true));
     deadline_destroy(d);
     end();
 }
@@ -135,7 +135,7 @@ static void slow_calls_give_late_results(void **state)
         assert_true(result_of(d, SHORT_NS) >= SHORT_NS);
         assert_int_equal(job->got, c);
         assert_int_equal(job->calls, c - 'a' + 1);
-        assert_true(deadline_done(d)); // it has started the next call, which hangs
+        assert_true(deadline_done(d, true)); // it has started the next call, which hangs
         begun = clock_monotonic_ns();
         assert_int_equal(deadline_run(d, LONG_NS, &late_ns), -ETIMEDOUT);
         assert_true(clock_monotonic_ns() - begun < LONG_NS);
@@ -144,7 +144,46 @@ static void slow_calls_give_late_results(void **state)
     answers("fg");
     assert_int_equal(result_of(d, LONG_NS), 0);
     assert_int_equal(job->got, 'g');
-    assert_false(deadline_done(d));
+    assert_false(deadline_done(d, true));
+    deadline_destroy(d);
+    end();
+}
+
+// For a caller whose runs are far apart, no call begins ahead, and each run waits.
+static void no_call_begins_ahead(void **state)
+{
+    (void)state;
+    struct job *job;
+    int64_t late_ns;
+    struct deadline *d = start(&job);
+    int64_t begun = clock_monotonic_ns();
+    assert_int_equal(deadline_run(d, SHORT_NS, &late_ns), -ETIMEDOUT);
+    while (clock_monotonic_ns() - begun < SHORT_NS)
+        usleep(100); // this call is slow
+    assert_int_equal(deadline_take(d, &late_ns), -ETIMEDOUT);
+    assert_true(late_ns >= SHORT_NS);
+    answers("a");
+    while (deadline_take(d, &late_ns) != 0)
+        usleep(100);
+    assert_true(late_ns >= SHORT_NS);
+    assert_int_equal(job->got, 'a');
+    assert_false(deadline_done(d, false));
+    assert_int_equal(deadline_take(d, &late_ns), -ENODATA);
+    assert_int_equal(job->calls, 1);
+    answers("b");
+    assert_int_equal(result_of(d, LONG_NS), 0);
+    assert_int_equal(job->got, 'b');
+    assert_int_equal(job->calls, 2);
+    assert_false(deadline_done(d, false));
+    // An outdated result is not taken.
+    assert_int_equal(deadline_run(d, SHORT_NS, &late_ns), -ETIMEDOUT);
+    atomic_store(&seconds_ahead, (int)(DEADLINE_LATE_MAX_NS / NS_PER_S) + 1);
+    answers("c");
+    int taken;
+    while ((taken = deadline_take(d, &late_ns)) == -ETIMEDOUT)
+        usleep(100);
+    assert_int_equal(taken, -ENODATA);
+    atomic_store(&seconds_ahead, 0);
     deadline_destroy(d);
     end();
 }
@@ -183,6 +222,7 @@ int main(void)
         cmocka_unit_test(calls_that_answer),
         cmocka_unit_test(a_hanging_call_is_left_alone),
         cmocka_unit_test(slow_calls_give_late_results),
+        cmocka_unit_test(no_call_begins_ahead),
         cmocka_unit_test(an_outdated_result_is_dropped),
         cmocka_unit_test(the_end_does_not_wait),
     };

@@ -7,6 +7,10 @@
 #include "unit/test.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static void absence_has_a_reason(void **state)
 {
@@ -225,6 +229,92 @@ static void a_blocked_call_delays_no_other_gpu(void **state)
     fake.wait_shut_down();
 }
 
+// The linker finds this program's clock first, which can be ahead. The thread of a GPU reads it at
+// the end of an answer.
+static atomic_int seconds_ahead, readings_elsewhere;
+static _Atomic pid_t test_thread;
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    int failed = (int)syscall(SYS_clock_gettime, clock, t);
+    t->tv_sec += atomic_load(&seconds_ahead);
+    if (gettid() != atomic_load(&test_thread))
+        atomic_fetch_add(&readings_elsewhere, 1);
+    return failed;
+}
+
+// Samples until GPU 1 is in a call that blocks and nobody waits for it.
+static void block_1(void)
+{
+    say("block 1");
+    do
+        sample();
+    while (!fake.blocked(1) || !missing("1", "gpu_power_watts"));
+}
+
+// Lets GPU 1 end its answer with this power, and blocks its next one.
+static void answer_late(int milliwatts)
+{
+    char line[64];
+    snprintf(line, sizeof line, "set 1 power %d", milliwatts);
+    say(line);
+    int before = atomic_load(&readings_elsewhere);
+    say("free 1");
+    while (atomic_load(&readings_elsewhere) == before)
+        usleep(100);
+    say("block 1");
+}
+
+static void a_late_answer_is_used_unless_it_is_outdated(void **state)
+{
+    (void)state;
+    atomic_store(&test_thread, gettid());
+    say("gpus 2");
+    begin_with(FAKE_NVML, 3, 0.2);
+    do
+        sample();
+    while (!find("1", "", "gpu_power_watts") || missing("1", "gpu_power_watts"));
+    block_1();
+    answer_late(6000);
+    sample();
+    assert_true(value("1", "gpu_power_watts") == 6);
+    answer_late(7000);
+    atomic_store(&seconds_ahead, 11);
+    sample();
+    assert_true(missing("1", "gpu_power_watts"));
+    say("free 1");
+    end();
+    atomic_store(&seconds_ahead, 0);
+}
+
+static void a_gpu_that_is_sampled_seldom_owes_late_values(void **state)
+{
+    (void)state;
+    gpu_sources = "gpu=60";
+    say("gpus 2");
+    say("block init");
+    begin_with(FAKE_NVML, 3, 0.2);
+    assert_true(sample() < 0);
+    assert_true(says("still starting"));
+    assert_true(owes());
+    say("free init");
+    do
+        sample_late();
+    while (owes());
+    assert_true(value("1", "gpu_power_watts") > 0);
+    block_1();
+    assert_true(owes());
+    say("free 1");
+    do
+        sample_late();
+    while (owes());
+    assert_false(missing("1", "gpu_power_watts"));
+    assert_true(missing("0", "gpu_power_watts")); // not read again
+    assert_true(value("1", "gpu_up") == 1 && value("0", "gpu_up") == 1);
+    end();
+    gpu_sources = NULL;
+}
+
 static void a_blocked_start_is_abandoned(void **state)
 {
     (void)state;
@@ -282,6 +372,8 @@ int main(void)
         cmocka_unit_test_teardown(an_old_driver_costs_only_what_it_lacks, destroy),
         cmocka_unit_test_teardown(a_new_driver_has_dropped_older_calls, destroy),
         cmocka_unit_test_teardown(a_blocked_call_delays_no_other_gpu, destroy),
+        cmocka_unit_test_teardown(a_late_answer_is_used_unless_it_is_outdated, destroy),
+        cmocka_unit_test_teardown(a_gpu_that_is_sampled_seldom_owes_late_values, destroy),
         cmocka_unit_test_teardown(a_blocked_start_is_abandoned, destroy),
         // Last, because with a lost GPU the library is never shut down.
         cmocka_unit_test_teardown(a_lost_gpu_is_cut_off, destroy),

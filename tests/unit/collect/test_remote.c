@@ -187,8 +187,45 @@ static void a_source_that_is_slow(void **state)
         assert_true(str_ends(collect_reason(p.c, STR("lustre")),
                              STR(" s to answer: its values are those of the sample before")));
     }
+    atomic_store(&hanging_calls, 0);
     probe_free(&p);
     assert_int_equal(write(gate[1], "a", 1), 1);
+    tree_free(&t);
+}
+
+// If the next sample is far away, a late answer is taken before it. No call begins meanwhile.
+static void a_slow_source_that_is_sampled_seldom(void **state)
+{
+    (void)state;
+    struct tree t;
+    tree_make(&t);
+    assert_int_equal(pipe(gate), 0);
+    tree_write(&t, SCRATCH, "open 1 samples [regs]\n");
+    tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/93 7740\n");
+    probe_deadline_ns = 0;
+    struct probe p = probe_make_with(t.root, 2, getuid(), NULL, "lustre=60,load");
+    int64_t t_ns = SECOND;
+    for (int i = 1; i < 4; i++, t_ns += 60 * SECOND) {
+        atomic_store(&hanging_calls, 1);
+        assert_int_equal(probe_sample(&p, "lustre", t_ns), -ETIMEDOUT);
+        assert_true(probe_owes(&p, "lustre"));
+        assert_false(probe_owes(&p, "load"));
+        assert_int_equal(probe_sample_late(&p, "lustre", t_ns + 1), -ETIMEDOUT);
+        assert_true(probe_owes(&p, "lustre"));
+        usleep(15 * 1000); // slow, which is the subject: more than half of the deadline
+        assert_int_equal(write(gate[1], "a", 1), 1);
+        while (probe_sample_late(&p, "lustre", t_ns + 2) != 1)
+            usleep(100);
+        assert_true(probe_tagged(&p, "lustre", "lustre_opens_total", "scratch", NULL) == 1);
+        assert_true(str_ends(collect_reason(p.c, STR("lustre")),
+                             STR(" s to answer: its values come late")));
+        assert_false(probe_owes(&p, "lustre"));
+        assert_int_equal(probe_sample_late(&p, "lustre", t_ns + 3), 0);
+        assert_false(probe_owes(&p, "lustre"));
+    }
+    sample_lustre(&p, &t_ns); // no call has begun ahead
+    assert_int_equal(collect_reason(p.c, STR("lustre")).size, 0);
+    probe_free(&p);
     tree_free(&t);
 }
 
@@ -200,6 +237,7 @@ int main(void)
         cmocka_unit_test(interrupts),
         cmocka_unit_test(a_source_that_hangs),
         cmocka_unit_test(a_source_that_is_slow),
+        cmocka_unit_test(a_slow_source_that_is_sampled_seldom),
     };
     return cmocka_run_group_tests_name("collect/remote", tests, NULL, NULL);
 }

@@ -155,7 +155,8 @@ static bool find_set(struct probe *p, const char *source, size_t *index, struct 
     return false;
 }
 
-int probe_sample(struct probe *p, const char *source, int64_t t_ns)
+static int sample_with(int (*sample)(struct collect *, size_t, int64_t, double *), struct probe *p,
+                       const char *source, int64_t t_ns)
 {
     size_t index;
     struct collect_set set;
@@ -165,7 +166,25 @@ int probe_sample(struct probe *p, const char *source, int64_t t_ns)
     // A row belongs to the previous series; a series that this sample found has no value in it.
     for (size_t i = set.count; i < STORE_SET_SERIES_MAX; i++)
         last_values[i] = store_missing();
-    return collect_sample(p->c, index, t_ns, last_values);
+    return sample(p->c, index, t_ns, last_values);
+}
+
+int probe_sample(struct probe *p, const char *source, int64_t t_ns)
+{
+    return sample_with(collect_sample, p, source, t_ns);
+}
+
+int probe_sample_late(struct probe *p, const char *source, int64_t t_ns)
+{
+    return sample_with(collect_sample_late, p, source, t_ns);
+}
+
+bool probe_owes(struct probe *p, const char *source)
+{
+    size_t index;
+    struct collect_set set;
+    assert_true(find_set(p, source, &index, &set));
+    return collect_owes(p->c, index);
 }
 
 static bool has_tags(const struct collect_series *series, const char *first, const char *second)

@@ -32,6 +32,10 @@ void probe_free(struct probe *p);
 // Samples the source. Returns the result of collect_sample, or -ENXIO if the source is left out.
 int probe_sample(struct probe *p, const char *source, int64_t t_ns);
 
+// The same with collect_sample_late.
+int probe_sample_late(struct probe *p, const char *source, int64_t t_ns);
+bool probe_owes(struct probe *p, const char *source);
+
 // The value of the last probe_sample; fails the test for an unknown name.
 double probe_value(struct probe *p, const char *source, const char *name);
 
