@@ -120,6 +120,7 @@ static const struct mode {
     {"locked", mode_locked},
     {"scribble", mode_scribble},
     {"free_spans", mode_free_spans},
+    {"clock_is_set", mode_clock_is_set},
     {"span_pairs", mode_span_pairs},
     {"span_texts", mode_span_texts},
 };

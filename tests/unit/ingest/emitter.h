@@ -72,6 +72,7 @@ int mode_groups(void);
 // emitter_spans.c: spans
 int mode_spans(void);
 int mode_free_spans(void);
+int mode_clock_is_set(void);
 int mode_span_of_later_slot(void);
 int mode_span_crowd(void);
 int mode_span_waits(void);

@@ -130,6 +130,26 @@ static void spans_of_no_thread(void **state)
     node_close(&n);
 }
 
+static void the_clock_is_set_during_spans(void **state)
+{
+    (void)state;
+    if (!clock_ticks_usable()) // programs read the wall clock then
+        skip();
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "clock_is_set", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    const char *names[] = {"free", "of a thread"};
+    for (int i = 0; i < 2; i++) {
+        const struct fake_event *span = fake_event(n.store, names[i], 0);
+        assert_true(span && span->end_ns >= span->start_ns);
+        assert_true(span->end_ns - span->start_ns < 600 * INT64_C(1000000000));
+    }
+    node_close(&n);
+}
+
 static void a_span_may_outlive_an_agent(void **state)
 {
     (void)state;
@@ -375,6 +395,7 @@ int main(void)
         cmocka_unit_test(groups_and_times),
         cmocka_unit_test(spans_nest),
         cmocka_unit_test(spans_of_no_thread),
+        cmocka_unit_test(the_clock_is_set_during_spans),
         cmocka_unit_test(a_span_may_outlive_an_agent),
         cmocka_unit_test(an_ended_span_is_stored_once),
         cmocka_unit_test(texts_of_all_sizes),
