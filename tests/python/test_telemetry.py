@@ -211,6 +211,44 @@ class Started(Program):
         self.assertEqual(len(self.recordings()), 2)
         self.nothing_left()
 
+    def test_a_fork_during_the_start(self):
+        """A child that another thread forks during start() neither waits for it nor keeps the
+        service alive. The command `sonde` here waits before it becomes the real one."""
+        process = self.begin("""
+            import os, select, shutil, signal, sonde, sonde._service, tempfile, threading, time
+            folder = tempfile.mkdtemp()
+            with open(folder + "/sonde", "w") as f:
+                f.write(f'#!/bin/sh\\n: > {folder}/begun\\nuntil [ -e {folder}/go ]; do sleep 0.01; done\\nexec {sonde._service.command()} "$@"\\n')
+            os.chmod(folder + "/sonde", 0o755)
+            os.environ["PATH"] = folder + ":" + os.environ["PATH"]
+            t = sonde.Telemetry()
+            starts = threading.Thread(target=t.start)
+            starts.start()
+            while not os.path.exists(folder + "/begun"): time.sleep(0.01)
+            hears, says = os.pipe()
+            child = os.fork()
+            if not child:
+                t.finalize()
+                os.write(says, b".")
+                signal.pause()
+            print(child, flush=True)
+            free = bool(select.select([hears], [], [], 60)[0])
+            open(folder + "/go", "w").close()
+            starts.join()
+            shutil.rmtree(folder)
+            t.add_data("mine", 1)
+            t.finalize()
+            print("free" if free else "waits", flush=True)
+        """)
+        child = int(process.stdout.readline())
+        try:
+            self.assertEqual(process.stdout.readline(), "free\n")
+            until(lambda: not self.alive("sonde run") and not self.alive("agent"), "the service ended")
+        finally:
+            os.kill(child, signal.SIGKILL)
+        self.assertEqual(self.ends(process), (0, "", ""))
+        self.check_recording(1)
+
     def test_cannot_be_started(self):
         process = self.begin("import sonde\nsonde.Telemetry(telem_cfg={'collector_rate': 'fast'}).start()")
         code, out, err = self.ends(process)

@@ -20,17 +20,18 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
+
+from ._fork_lock import ForkLock
 
 START_TIMEOUT_S = 60.0  # until the agents serve; `sonde run` gives up on a node after 10 s
 STOP_TIMEOUT_S = 60.0  # until the recording is complete
 _TITLE_MAX = 1000  # characters
 _ENVIRONMENT_MAX = 4 << 20  # bytes of the environment
 
-_lock = threading.Lock()
+_lock = ForkLock()
 _running: "Optional[Service]" = None
 
 # An entry without a name ends the list.
@@ -89,6 +90,7 @@ class Service:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
                 env={name: value for name, value in os.environ.items() if name not in without},
             )  # fmt: skip
+            os.register_at_fork(after_in_child=self._let_go)
             try:
                 self.environment = self._read_environment(time.monotonic() + timeout_s)
             except BaseException:
@@ -96,7 +98,6 @@ class Service:
                 raise
         self._before = {name: os.environ.get(name) for name in self.environment}
         os.environ.update(self.environment)
-        os.register_at_fork(after_in_child=self._let_go)
         atexit.register(self.stop)
 
     def _read_environment(self, deadline: float) -> dict[str, str]:

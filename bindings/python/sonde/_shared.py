@@ -16,6 +16,8 @@ import threading
 from multiprocessing import sharedctypes
 from typing import Any, Optional
 
+from ._fork_lock import ForkLock
+
 _KEY_BYTES = 32
 _PLAIN = (int, float, str, bytes, type(None))
 _CTYPES = (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)
@@ -275,7 +277,7 @@ class Shared:
         self._ask("set item", [at.start, at.stop, at.step] if isinstance(at, slice) else at, value)
 
 
-_lock = threading.Lock()
+_lock = ForkLock()
 _server: Optional[Server] = None
 
 

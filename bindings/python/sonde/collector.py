@@ -30,7 +30,6 @@ import re
 import shlex
 import socket
 import sys
-import threading
 import zlib
 from multiprocessing import spawn
 from typing import Any, Optional
@@ -38,6 +37,7 @@ from typing import Any, Optional
 from . import _emit, _shared
 from ._analysis import AnalysisClient
 from ._client import Connection
+from ._fork_lock import ForkLock
 
 _RATE_MIN_S, _RATE_MAX_S = 0.05, 43200.0
 _TIMEOUT_MAX_S = 43200.0
@@ -46,7 +46,7 @@ _TIMEOUT_S = 60.0
 _NAME_MAX = 63
 _OTHER_LINES = ("put", "annotate")  # first words of lines that are not points
 
-_lock = threading.Lock()
+_lock = ForkLock()
 _taken: set[str] = set()  # names of this process' running groups
 
 
