@@ -322,7 +322,7 @@ class Recording(Clusters):
                     wait(held)
                     [(in_memory, on_disk)] = client.run(memory_and_disk).values()
                     self.assertGreater(on_disk, 40 << 20)
-                    until(lambda: self.csv(monitor)[0].rows[-1][3:5] == [[in_memory], [on_disk]], f"managed is {in_memory} and spilled {on_disk}")
+                    until(lambda: [row[3:5] for row in self.csv(monitor)[0].rows[-1:]] == [[[in_memory], [on_disk]]], f"managed is {in_memory} and spilled {on_disk}")
                     # 2022.12 cannot read its spilled data with today's zict
                     if distributed.__version__ > "2023":
                         self.assertEqual(len(held[0].result()), 10 << 20)
