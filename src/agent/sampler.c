@@ -25,8 +25,8 @@
 _Static_assert((SAMPLER_PLACES & (SAMPLER_PLACES - 1)) == 0,
                "positions are taken modulo the places");
 
-// Late values are looked for after the first time, then after twice as long, and so on up to the
-// second.
+// The first look for late values comes after AGAIN_NS. Each further wait is twice as long, up to
+// AGAIN_MAX_NS.
 static const int64_t AGAIN_NS = NS_PER_S / 2, AGAIN_MAX_NS = INT64_C(2) * NS_PER_S;
 
 // The storing thread is woken for rows that are not urgent after this time at the latest.
@@ -52,8 +52,8 @@ struct sampler {
     size_t *group_of;        // group of each set
     struct silence *silence; // one for each set
     bool *owes;              // of each set: late values may come before its next instant
-    int64_t again_ns;        // monotonic time of that; INT64_MAX: no set owes values
-    int64_t again_after_ns;  // the wait before it
+    int64_t again_ns;        // monotonic time of the next look; INT64_MAX: no set owes any
+    int64_t again_after_ns;  // the wait before that look
     void (*wake)(void *user);
     void *user;
 

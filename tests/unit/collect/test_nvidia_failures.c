@@ -243,7 +243,7 @@ int clock_gettime(clockid_t clock, struct timespec *t)
     return failed;
 }
 
-// Samples until GPU 1 is in a call that blocks, nobody waits for it, and GPU 0 has answered.
+// Blocks the calls of GPU 1. Then samples until a sample has the values of GPU 0 only.
 static void block_1(void)
 {
     say("block 1");
