@@ -174,7 +174,8 @@ static int take_partial(struct query_gather *g, struct str body)
     for (size_t i = 0; r == 0 && i < from.tag_count; i++)
         if (!find_tag(&group->parts[0], from.tags[i].key))
             r = keep_tag(g, &from.tags[i]);
-    return r ? r : query_partial_merge(&g->c, &g->grid, &g->c.plan, &group->parts[0], &from);
+    return r ? r
+             : query_partial_merge(&g->c, &g->grid, &g->c.plan, &g->work, &group->parts[0], &from);
 }
 
 static int take_counts(struct query_gather *g, struct bytes *b)
@@ -240,7 +241,8 @@ static int finish_group(struct query_gather *g, struct gathered *group, struct q
         qsort(group->parts, group->count, sizeof *group->parts, compare_parts);
         whole = (struct query_partial){.key = group->parts[0].key};
         for (size_t i = 0; i < group->count && r == 0; i++)
-            r = query_partial_merge(&g->c, &g->grid, &g->c.group, &whole, &group->parts[i]);
+            r = query_partial_merge(&g->c, &g->grid, &g->c.group, &g->work, &whole,
+                                    &group->parts[i]);
     }
     return r ? r : query_partial_finish(&g->c, &g->grid, &whole, &g->work, out);
 }

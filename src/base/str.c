@@ -208,6 +208,9 @@ void buf_free(struct buf *b)
     *b = (struct buf){0};
 }
 
+// Most buffers hold a message of some hundred bytes: a small one doubles, so it grows a few times.
+enum { FIRST_BYTES = 64, SMALL_BYTES = 4096 };
+
 bool buf_grow(struct buf *b, size_t more)
 {
     // There is always room for one more byte, the NUL of buf_cstr.
@@ -220,7 +223,8 @@ bool buf_grow(struct buf *b, size_t more)
     if (need + 1 <= b->capacity)
         return true;
     // array_room cannot be used, because `hold` must allow the size before it is allocated.
-    size_t capacity = b->capacity ? b->capacity + b->capacity / 2 : 64;
+    bool small = b->capacity < SMALL_BYTES;
+    size_t capacity = !b->capacity ? FIRST_BYTES : b->capacity + b->capacity / (small ? 1 : 2);
     if (capacity < need + 1)
         capacity = need + 1;
     char *data = b->hold && !b->hold(capacity) ? NULL : realloc(b->data, capacity);

@@ -127,15 +127,14 @@ static int start_sketches(struct query_context *c, const struct query_grid *g, s
 }
 
 static int merge_sketches(struct query_context *c, const struct query_grid *g, struct arena *arena,
-                          struct query_partial *into, const struct query_partial *from)
+                          struct query_partial *into, const struct query_partial *from,
+                          struct query_points *line)
 {
-    struct query_points line = {0};
-    int r = start_sketches(c, g, arena, into, &line);
+    int r = start_sketches(c, g, arena, into, line);
     if (r == 0 && from->sketched)
         r = query_sketches_merge(c, arena, &into->sketches, &from->sketches);
     for (size_t i = 0; i < from->series_count && r == 0; i++)
-        r = sketch_series(c, g, arena, into, &from->series[i], &line);
-    query_points_free(c, &line);
+        r = sketch_series(c, g, arena, into, &from->series[i], line);
     return r;
 }
 
@@ -245,7 +244,8 @@ int query_partial_make(struct query_context *c, const struct query_grid *g,
 }
 
 int query_partial_merge(struct query_context *c, const struct query_grid *g, struct arena *arena,
-                        struct query_partial *into, const struct query_partial *from)
+                        struct query_series_work *work, struct query_partial *into,
+                        const struct query_partial *from)
 {
     size_t hint = 0;
     int r = 0;
@@ -254,9 +254,8 @@ int query_partial_merge(struct query_context *c, const struct query_grid *g, str
     // Series are folded in order: single series before a later partial.
     const struct query_fold_row *fold = column_fold(c, g);
     if (fold && (into->source_series || from->folded)) {
-        struct query_points line = {0};
         for (size_t i = 0; i < into->series_count && r == 0; i++)
-            r = fold_series(c, g, arena, into, &into->series[i], &line);
+            r = fold_series(c, g, arena, into, &into->series[i], &work->line);
         into->series_count = 0;
         if (r == 0 && from->folded && !into->folded) {
             r = query_columns_init(c, arena, fold, g->count, &into->columns);
@@ -269,10 +268,9 @@ int query_partial_merge(struct query_context *c, const struct query_grid *g, str
                 into->columns.real[i] |= from->columns.real[i];
         }
         for (size_t i = 0; i < from->series_count && r == 0; i++)
-            r = fold_series(c, g, arena, into, &from->series[i], &line);
-        query_points_free(c, &line);
+            r = fold_series(c, g, arena, into, &from->series[i], &work->line);
     } else if (r == 0 && too_many_to_keep(c, g, into->source_series + from->source_series)) {
-        r = merge_sketches(c, g, arena, into, from);
+        r = merge_sketches(c, g, arena, into, from, &work->line);
     } else {
         for (size_t i = 0; i < from->series_count && r == 0; i++)
             r = keep_series(c, arena, into, &from->series[i]);

@@ -53,7 +53,8 @@ int query_partial_make(struct query_context *c, const struct query_grid *g,
 // `into` come first in order. Memory is taken from `arena`; everything is copied, except the texts
 // of keys and tags.
 int query_partial_merge(struct query_context *c, const struct query_grid *g, struct arena *arena,
-                        struct query_partial *into, const struct query_partial *from);
+                        struct query_series_work *work, struct query_partial *into,
+                        const struct query_partial *from);
 
 // Computes the second half for one group: *out lives in c->result. The call consumes `from`. If no
 // points remain, out->count is 0.

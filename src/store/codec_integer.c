@@ -81,6 +81,14 @@ static int64_t usual_delta(const int64_t *x, size_t n, unsigned shift)
     return samples[DELTA_SAMPLES / 2];
 }
 
+static size_t count_of(uint32_t lengths[LENGTH_COUNTERS][LENGTHS], unsigned length)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < LENGTH_COUNTERS; i++)
+        count += lengths[i][length];
+    return count;
+}
+
 // Chooses the width that takes the fewest bytes. Deltas are stored as distances from the most
 // frequent delta, and longer distances as patches.
 static void plan_patched(const int64_t *x, size_t n, bool wide, struct plan *plan)
@@ -93,9 +101,17 @@ static void plan_patched(const int64_t *x, size_t n, bool wide, struct plan *pla
                                  numbers);
         codec_kernels()->count_lengths(numbers, count, lengths);
     }
+    // From the longest number down: with more bits no number is a patch, and the groups are not
+    // smaller.
+    unsigned width = WIDTH_MAX;
+    while (width > 0 && count_of(lengths, width) == 0)
+        width--;
     size_t patch_bytes = wide ? 10 : 6, patches = 0;
-    for (unsigned width = WIDTH_MAX + 1; width-- > 0;) {
-        size_t size = PACKED_HEADER + groups_size(n, width) + patches * patch_bytes;
+    for (;; width--) {
+        size_t patches_end = PACKED_HEADER + patches * patch_bytes;
+        if (patches_end >= plan->size)
+            return;
+        size_t size = patches_end + groups_size(n, width);
         if (size < plan->size && (wide || width <= 32)) {
             plan->size = size;
             plan->width = width;
@@ -103,7 +119,9 @@ static void plan_patched(const int64_t *x, size_t n, bool wide, struct plan *pla
             plan->flags = DELTA | ZIGZAG;
             plan->step = usual;
         }
-        patches += lengths[0][width] + lengths[1][width] + lengths[2][width] + lengths[3][width];
+        if (width == 0)
+            return;
+        patches += count_of(lengths, width);
     }
 }
 

@@ -17,6 +17,7 @@ enum {
     LOOKUPS_AHEAD = 6,
     STREAM_BATCH = 8,
     STREAM_AHEAD = 16,
+    PREFETCH_BYTES = 512, // of the values of a column; the processor prefetches the rest itself
     // limit of repetitions if a piece moves again while the cursor fetches it from its new place
     MOVED_DEPTH_MAX = 8,
 };
@@ -98,6 +99,30 @@ static inline __attribute__((always_inline)) void prefetch_entry(const struct bl
     __builtin_prefetch(at + LINE_BYTES);
 }
 
+// Prefetches what a column of a hot block is decoded from: its times, which the data begin with,
+// and its values.
+static inline __attribute__((always_inline)) void prefetch_data(const struct block_ref *b,
+                                                                const struct block_entry *e)
+{
+    if (b->header.flags & BLOCK_COLD || b->header.kind != BLOCK_SET)
+        return;
+    const uint8_t *data = b->bytes + sizeof b->header + b->header.directory_bytes;
+    __builtin_prefetch(b->bytes + sizeof b->header);
+    __builtin_prefetch(data);
+    for (uint32_t at = 0; at < e->size && at < PREFETCH_BYTES; at += LINE_BYTES)
+        __builtin_prefetch(data + e->offset + at);
+}
+
+// Prefetches the first blocks of the range, before visit_blocks accesses them.
+static inline __attribute__((always_inline)) void prefetch_blocks(const struct block_list *l,
+                                                                  int64_t from_ns)
+{
+    size_t first = block_list_from(l, from_ns);
+    for (size_t i = first; i < l->count && i < first + STREAM_BATCH; i++)
+        for (size_t at = 0; at < sizeof *l->blocks[i]; at += LINE_BYTES)
+            __builtin_prefetch((const char *)l->blocks[i] + at);
+}
+
 // Stores an undecoded piece with points in the range in *p. Returns 1, 0 if this block has no such
 // points, or a negative errno.
 static int piece_of_block(struct store_cursor *c, struct block_ref *b, uint32_t id, struct piece *p)
@@ -120,8 +145,11 @@ static int piece_of_block(struct store_cursor *c, struct block_ref *b, uint32_t 
 static int visit_blocks(struct store_cursor *c, struct block_list list, uint32_t id, piece_fn *each)
 {
     if (list.ordered && c->streams && !c->stream.list.count) {
-        c->stream = (struct stream){list, block_list_from(&list, c->from_ns),
-                                    stream_end(&list, c->to_ns), id};
+        struct stream *x = &c->stream;
+        *x = (struct stream){list, block_list_from(&list, c->from_ns), stream_end(&list, c->to_ns),
+                             id};
+        for (size_t i = x->at; i < x->end && i < x->at + STREAM_AHEAD; i++)
+            prefetch_entry(list.blocks[i], id);
         return 0;
     }
     for (size_t i = list.ordered ? stream_end(&list, c->to_ns) : list.count; i-- > 0;) {
@@ -351,15 +379,15 @@ static int visit_owner(struct store_cursor *c, enum extent_kind kind, uint32_t o
     if (!rc && seen && seen->view != c->s->view)
         return visit_moved_set(c, owner, columns, id, seen, each);
     const struct view *v = c->s->view;
+    const struct block_list none = {0}, *blocks = kind == EXTENT_POINT_TAIL ? &v->points
+                                                  : owner < v->set_count    ? &v->sets[owner]
+                                                                            : &none;
+    if (blocks->ordered)
+        prefetch_blocks(blocks, c->from_ns);
     for (size_t i = first_tail(v, kind, owner);
          !rc && i < v->tail_count && v->tails[i].kind == kind && v->tails[i].owner == owner; i++)
         rc = c->s->used[i] ? visit_tail(c, i, columns, id, each) : 0;
-    if (rc)
-        return rc;
-    if (kind == EXTENT_POINT_TAIL)
-        return v->points.count ? visit_blocks(c, v->points, id, each) : 0;
-    return owner < v->set_count && v->sets[owner].count ? visit_blocks(c, v->sets[owner], id, each)
-                                                        : 0;
+    return !rc && blocks->count ? visit_blocks(c, *blocks, id, each) : rc;
 }
 
 int pieces_visit(struct store_cursor *c, piece_fn *each)
@@ -456,8 +484,10 @@ static int pull_stream(struct store_cursor *c, int64_t last_first_ns)
         int rc = piece_of_block(c, x->list.blocks[x->at], x->id, p);
         if (rc < 0)
             return rc;
-        if (rc)
+        if (rc) {
+            prefetch_data(p->block, &p->entry);
             take(&c->pieces);
+        }
     }
     return 0;
 }

@@ -218,7 +218,7 @@ struct cache {
 };
 
 // buffers.c
-enum { BUFFER_LEVELS = 20 };
+enum { BUFFER_LEVELS = 21 };
 
 struct buffers {
     struct buffer *idle[BUFFER_LEVELS];

@@ -8,7 +8,8 @@
 //   rows      t0 a0 b0 c0 …  t1 a1 b1 c1 …          times  t0 t1 t2 …
 //                                             ──▶   strip  a0 a1 a2 …  b0 b1 b2 …  c0 c1 c2 …
 //
-// If a column has no gaps and all its time stamps differ, it is then read in place.
+// If a column has no gaps and all its time stamps differ, it is then read in place. The first column
+// that is read of a strip is read by itself: a query of one metric reads no other.
 #include "store/reader.h"
 #include "store/sort.h"
 
@@ -32,6 +33,7 @@ static inline void copy_word(void *to, const uint8_t *from)
 struct tail_times {
     bool sorted, repeated;
     uint32_t *order; // order of the rows, if they are not sorted; stored after t
+    bool *asked;     // of each strip: one of its columns was read; stored after order
     int64_t t[];     // ascending; equal times in order of arrival
 };
 
@@ -49,7 +51,6 @@ static int sort_times(struct tail_times *times, size_t rows)
     for (size_t i = 0; i < rows; i++)
         all[i] = (struct row_time){times->t[i], (uint32_t)i};
     rows_sort(all, rows);
-    times->order = (uint32_t *)(void *)(times->t + rows);
     for (size_t i = 0; i < rows; i++) {
         times->t[i] = all[i].t_ns;
         times->order[i] = all[i].row;
@@ -65,12 +66,15 @@ int tail_times(struct store_snapshot *s, size_t tail, uint32_t columns, struct c
     *pin = cache_find(&s->cache, CACHE_TAIL_TIMES, t, 0);
     if (*pin)
         return 0;
-    size_t rows = s->used[tail],
-           bytes = sizeof(struct tail_times) + rows * (sizeof(int64_t) + sizeof(uint32_t));
+    size_t rows = s->used[tail], strips = (columns + STRIP_COLUMNS - 1) / STRIP_COLUMNS,
+           bytes = sizeof(struct tail_times) + rows * (sizeof(int64_t) + sizeof(uint32_t)) + strips;
     struct tail_times *times = malloc(bytes);
     if (!times)
         return -ENOMEM;
     *times = (struct tail_times){.sorted = true};
+    times->order = (uint32_t *)(void *)(times->t + rows);
+    times->asked = (bool *)(times->order + rows);
+    memset(times->asked, false, strips);
     for (size_t r = 0; r < rows; r++) {
         copy_word(&times->t[r], t->bytes + r * (columns + 1) * sizeof(double));
         times->sorted &= !r || times->t[r - 1] < times->t[r];
@@ -140,12 +144,13 @@ static int strip_of(struct store_snapshot *s, size_t tail, uint32_t columns, uin
     return *pin ? 0 : -ENOMEM;
 }
 
-// Picks the cells with a value; of equal time stamps the last one.
+// Picks the cells with a value; of equal time stamps the last one. `v` may be out->own_v.
 static int pick(struct store_snapshot *s, const int64_t *t, const double *v, size_t rows,
                 struct column *out)
 {
     out->own_t = buffer_take(&s->buffers, rows);
-    out->own_v = buffer_take(&s->buffers, rows);
+    if (!out->own_v)
+        out->own_v = buffer_take(&s->buffers, rows);
     if (!out->own_t || !out->own_v)
         return -ENOMEM;
     size_t n = 0;
@@ -162,25 +167,57 @@ static int pick(struct store_snapshot *s, const int64_t *t, const double *v, siz
     return 0;
 }
 
+// Returns all cells of a column, at *v, and whether any has no value.
+static int read_alone(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column,
+                      struct column *out, const double **v, bool *missing)
+{
+    const struct view_tail *t = &s->view->tails[tail];
+    const struct tail_times *times = out->pins[0]->data;
+    size_t rows = out->pins[0]->count, row_bytes = (columns + 1) * sizeof(double);
+    double *cells = out->own_v = buffer_take(&s->buffers, rows);
+    if (!cells)
+        return -ENOMEM;
+    const uint8_t *first = t->bytes + (1 + column) * sizeof(double);
+    *missing = false;
+    for (size_t r = 0; r < rows; r++) {
+        copy_word(&cells[r], first + (times->sorted ? r : times->order[r]) * row_bytes);
+        *missing |= store_is_missing(cells[r]);
+    }
+    *v = cells;
+    return tail_standing(t);
+}
+
+static int read_in_strip(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column,
+                         struct column *out, const double **v, bool *missing)
+{
+    int rc = strip_of(s, tail, columns, column / STRIP_COLUMNS, out->pins[0], &out->pins[1]);
+    if (rc)
+        return rc;
+    const struct tail_strip *strip = out->pins[1]->data;
+    *v = strip->v + column % STRIP_COLUMNS * strip->stride;
+    *missing = strip->missing[column % STRIP_COLUMNS];
+    return 0;
+}
+
 int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column,
                 struct column *out)
 {
     *out = (struct column){0};
     int rc = tail_times(s, tail, columns, &out->pins[0]);
-    if (!rc)
-        rc = strip_of(s, tail, columns, column / STRIP_COLUMNS, out->pins[0], &out->pins[1]);
-    if (!rc) {
-        const struct tail_times *times = out->pins[0]->data;
-        const struct tail_strip *strip = out->pins[1]->data;
-        size_t rows = out->pins[0]->count;
-        const double *v = strip->v + column % STRIP_COLUMNS * strip->stride;
-        if (strip->missing[column % STRIP_COLUMNS] || times->repeated) {
-            rc = pick(s, times->t, v, rows, out);
-        } else {
-            out->t = times->t;
-            out->v = v;
-            out->count = rows;
-        }
+    if (rc)
+        return rc;
+    const struct tail_times *times = out->pins[0]->data;
+    bool *asked = &times->asked[column / STRIP_COLUMNS], missing;
+    const double *v;
+    rc = *asked ? read_in_strip(s, tail, columns, column, out, &v, &missing)
+                : read_alone(s, tail, columns, column, out, &v, &missing);
+    *asked = true;
+    if (!rc && (missing || times->repeated)) {
+        rc = pick(s, times->t, v, out->pins[0]->count, out);
+    } else if (!rc) {
+        out->t = times->t;
+        out->v = v;
+        out->count = out->pins[0]->count;
     }
     if (rc)
         column_free(s, out);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { BACKLOG = 1024 }; // connections that wait for the loop to accept them
@@ -104,13 +105,25 @@ static void on_written(uv_write_t *write, int status)
         c->events->sent(c->user);
 }
 
+// Sends what the kernel accepts at once. Returns the number of bytes. (Not uv_try_write: write takes
+// the lock of the file's position, which a socket does not have.)
+static size_t send_now(const struct wire_channel *c, const char *data, size_t size)
+{
+    uv_os_fd_t fd;
+    if (uv_fileno((const uv_handle_t *)&c->tcp, &fd) != 0)
+        return 0;
+    ssize_t n;
+    do
+        n = send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n > 0 ? (size_t)n : 0; // uv_write reports the error
+}
+
 // Tries to send at once, because the kernel usually accepts all bytes. That saves a request, a
 // callback and a system call.
 static void tcp_send(struct wire_channel *c, char *data, size_t size)
 {
-    uv_buf_t piece = uv_buf_init(data, (unsigned)size);
-    int taken = c->closing || c->queued ? 0 : uv_try_write((uv_stream_t *)&c->tcp, &piece, 1);
-    size_t gone = taken > 0 ? (size_t)taken : 0;
+    size_t gone = c->closing || c->queued ? 0 : send_now(c, data, size);
     if (gone == size) {
         free(data);
         c->events->sent(c->user);
@@ -119,7 +132,7 @@ static void tcp_send(struct wire_channel *c, char *data, size_t size)
     struct outgoing *o = c->closing ? NULL : calloc(1, sizeof *o);
     if (o) {
         *o = (struct outgoing){.channel = c, .data = data, .size = size - gone};
-        piece = uv_buf_init(data + gone, (unsigned)(size - gone));
+        uv_buf_t piece = uv_buf_init(data + gone, (unsigned)(size - gone));
         c->queued += o->size;
         if (uv_write(&o->write, (uv_stream_t *)&c->tcp, &piece, 1, on_written) == 0)
             return;

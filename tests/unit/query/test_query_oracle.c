@@ -522,8 +522,9 @@ static void two_halves_make_a_whole(void **state)
             folded += part.folded;
             in_series += part.series_count > 1;
             assert_true(!(part.folded && part.series_count));
-            assert_int_equal(
-                query_partial_merge(&contexts[i], &grid, &merged_arena, &merged, &part), 0);
+            assert_int_equal(query_partial_merge(&contexts[i], &grid, &merged_arena, &first_half,
+                                                 &merged, &part),
+                             0);
             query_series_work_free(&contexts[i], &first_half);
         }
         struct query_series out;

@@ -261,8 +261,9 @@ static void merge_in_order(struct world *w, size_t exact_max, bool backwards, do
         assert_int_equal(query_select(&contexts[i], &all[node], 1, &selection), 0);
         assert_int_equal(
             query_partial_make(&contexts[i], &grid, &selection.groups[0], &first_half, &part), 0);
-        assert_int_equal(query_partial_merge(&contexts[i], &grid, &merged_arena, &merged, &part),
-                         0);
+        assert_int_equal(
+            query_partial_merge(&contexts[i], &grid, &merged_arena, &first_half, &merged, &part),
+            0);
         query_series_work_free(&contexts[i], &first_half);
     }
     struct query_series out;
