@@ -8,8 +8,8 @@
 //   rows      t0 a0 b0 c0 …  t1 a1 b1 c1 …          times  t0 t1 t2 …
 //                                             ──▶   strip  a0 a1 a2 …  b0 b1 b2 …  c0 c1 c2 …
 //
-// If a column has no gaps and all its time stamps differ, it is then read in place. The first column
-// that is read of a strip is read by itself: a query of one metric reads no other.
+// If a column has no gaps and all its time stamps differ, it is then read in place. A query of one
+// metric needs no strip: the first column of a strip that a snapshot reads is read alone.
 #include "store/reader.h"
 #include "store/sort.h"
 
@@ -167,7 +167,7 @@ static int pick(struct store_snapshot *s, const int64_t *t, const double *v, siz
     return 0;
 }
 
-// Returns all cells of a column, at *v, and whether any has no value.
+// Returns all cells of a column, at *v, and whether any of them has no value.
 static int read_alone(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column,
                       struct column *out, const double **v, bool *missing)
 {

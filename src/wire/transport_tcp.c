@@ -105,8 +105,8 @@ static void on_written(uv_write_t *write, int status)
         c->events->sent(c->user);
 }
 
-// Sends what the kernel accepts at once. Returns the number of bytes. (Not uv_try_write: write takes
-// the lock of the file's position, which a socket does not have.)
+// Sends what the kernel accepts at once. Returns the number of bytes. (uv_try_write calls write,
+// which takes the lock of the file's position. A socket has no position.)
 static size_t send_now(const struct wire_channel *c, const char *data, size_t size)
 {
     uv_os_fd_t fd;
