@@ -382,7 +382,8 @@ static int visit_owner(struct store_cursor *c, enum extent_kind kind, uint32_t o
     const struct block_list none = {0}, *blocks = kind == EXTENT_POINT_TAIL ? &v->points
                                                   : owner < v->set_count    ? &v->sets[owner]
                                                                             : &none;
-    if (blocks->ordered)
+    // The blocks of single points are those of all series, so they are in the cache.
+    if (columns && blocks->ordered)
         prefetch_blocks(blocks, c->from_ns);
     for (size_t i = first_tail(v, kind, owner);
          !rc && i < v->tail_count && v->tails[i].kind == kind && v->tails[i].owner == owner; i++)
